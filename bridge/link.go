@@ -29,6 +29,9 @@ type Link struct {
 	note     string
 }
 
+// ScratchLink is what no link at all stands for: a new scratch notebook.
+func ScratchLink() Link { return Link{path: scratchPath, note: scratchNote} }
+
 // URL is the link as it is shown, logged and reported: without marker and token.
 func (l Link) URL() string { return l.url(l.query, l.fragment) }
 
@@ -111,12 +114,3 @@ func (e *LinkError) Error() string {
 }
 
 func refuseLink(reason, do string) error { return &LinkError{Reason: reason, Do: do} }
-
-// ScratchLink is a new, blank notebook.
-func ScratchLink() Link {
-	l, err := ParseLink("")
-	if err != nil {
-		panic("bridge: the scratch link: " + err.Error())
-	}
-	return l
-}

@@ -43,7 +43,7 @@ func ParseLink(s string) (Link, error) {
 	}
 	s = strings.Trim(s, " \t\r\n")
 	if s == "" {
-		return Link{path: scratchPath, note: scratchNote}, nil
+		return ScratchLink(), nil
 	}
 	if err := checkLinkText(s); err != nil {
 		return Link{}, err
