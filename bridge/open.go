@@ -1,0 +1,336 @@
+package bridge
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// NoTabError says that a tool needs a tab and none is connected.
+type NoTabError struct {
+	Previous string  // notebook of an earlier process, "" if unknown
+	Dropped  string  // how the last tab ended, "" if there was none
+	Opening  *Opened // the opening that is still waiting for the user, if any
+}
+
+func (e *NoTabError) Error() string {
+	switch {
+	case e.Opening != nil:
+		return "no Colab tab is connected: one was opened and waits for its user. " + e.Opening.Causes[0]
+	case e.Dropped != "":
+		return "no Colab tab is connected: " + e.Dropped
+	case e.Previous != "":
+		return "no Colab tab is connected. The notebook of the last session was " + e.Previous
+	}
+	return "no Colab tab is connected"
+}
+
+// BusyError says that something is running that a switch of notebooks would
+// lose.
+type BusyError struct {
+	Op    string
+	Since time.Time
+}
+
+func (e *BusyError) Error() string {
+	return fmt.Sprintf("%s is running (for %s)", e.Op, time.Since(e.Since).Round(time.Second))
+}
+
+// Opened is how an opening stands.
+type Opened struct {
+	Ready    bool
+	Phase    string // state, as in Status
+	Notebook string
+	Waited   time.Duration
+	Note     string
+	Causes   []string // why it may be waiting, the likeliest first
+	Manual   string   // the link with its token, to be opened by hand; only while no tab is connected
+}
+
+// opening is a tab that was asked for and is not ready yet.
+type opening struct {
+	link   Link
+	began  time.Time
+	launch error // the browser could not be started
+	spent  bool  // its page came and went: it must be opened again
+}
+
+// Ask is what a caller of Open wants.
+type Ask struct {
+	Link  *Link // nil: whatever notebook is connected or was last opened here, else a scratch one
+	Force bool  // switch although something runs; open again although a tab is waiting
+	// Tell is called every few seconds of waiting, and may be nil.
+	Tell func(waited time.Duration, what string)
+}
+
+// Open makes sure that the asked notebook is connected: it opens the browser
+// and waits for the user to accept, for at most UITimeout. Not being accepted
+// in time is no error: the opening stays, a repeat waits on and opens no
+// second tab. Callers share one opening.
+//
+// Errors: *[BusyError], *[PortError], the context's.
+func (b *Bridge) Open(ctx context.Context, ask Ask) (Opened, error) {
+	if err := b.Start(); err != nil {
+		return Opened{}, err
+	}
+	began := time.Now()
+	link, fresh, err := b.request(ask)
+	if err != nil {
+		return Opened{}, err
+	}
+	return b.await(ctx, link, fresh, began, ask.Tell)
+}
+
+// request begins an opening unless one is there or none is needed, and returns
+// the link that is waited for and whether it is a fresh opening.
+func (b *Bridge) request(ask Ask) (link Link, fresh bool, err error) {
+	var retired *session
+	b.update(func(s *state) {
+		link = s.target(ask.Link)
+		connected := s.ready() != nil
+		switch {
+		case connected && (ask.Link == nil || s.notebook.Serves(link)):
+			return
+		case s.opening != nil && !s.opening.spent && s.opening.link.Serves(link) && !ask.Force:
+			link = s.opening.link
+			return
+		}
+		if op, since, busy := b.busy(); busy && connected && !ask.Force {
+			err = &BusyError{op, since}
+			return
+		}
+		if s.notebook != (Link{}) && !s.notebook.Serves(link) { // the old page must not come back
+			port := s.id.Port
+			s.id = NewIdentity(port)
+			retired = s.slot
+		}
+		s.begin(link)
+		fresh = true
+	})
+	if retired != nil {
+		b.retire(retired, "another notebook was opened")
+	}
+	if fresh {
+		b.launch()
+	}
+	return link, fresh, err
+}
+
+// busy names what a switch of notebooks would lose.
+func (b *Bridge) busy() (op string, since time.Time, busy bool) {
+	if b.opts.Busy != nil {
+		if op, since, busy = b.opts.Busy(); busy {
+			return op, since, busy
+		}
+	}
+	return b.gate.Holder()
+}
+
+// target is the notebook that is meant.
+func (s *state) target(asked *Link) Link {
+	switch {
+	case asked != nil:
+		return *asked
+	case s.opening != nil:
+		return s.opening.link
+	case s.ready() != nil, s.ours:
+		return s.notebook
+	}
+	return ScratchLink()
+}
+
+func (s *state) begin(link Link) {
+	s.opening = &opening{link: link, began: time.Now()}
+	s.notebook, s.ours, s.drop = link, true, ""
+	clear(s.refused)
+}
+
+// retire closes a tab whose token is no longer good and waits for its place.
+func (b *Bridge) retire(slot *session, why string) {
+	var tab *Tab
+	b.look(func(*state) { tab = slot.tab })
+	if tab != nil {
+		tab.peer.close(StatusMoved, why)
+	}
+	select {
+	case <-slot.over:
+	case <-b.root.Done():
+	}
+}
+
+// launch starts the browser for the current opening, beside its callers: the
+// wait goes on whether or not it can be started.
+func (b *Bridge) launch() {
+	var o *opening
+	var id Identity
+	b.look(func(s *state) { o, id = s.opening, s.id })
+	if o == nil {
+		return
+	}
+	b.log.Info("opening", "notebook", o.link.URL())
+	b.wg.Go(func() {
+		err := errors.New("this server was started without a browser")
+		if b.opts.Browse != nil {
+			err = b.opts.Browse(b.root, o.link.Open(id.Token, id.Port))
+		}
+		if err != nil {
+			b.log.Warn("browser not started", "err", err)
+			b.update(func(*state) { o.launch = err })
+		}
+	})
+}
+
+// await waits until a tab is ready. Who began the opening does not wait for a
+// browser that cannot be started; who joins it later waits for the user's hand.
+func (b *Bridge) await(ctx context.Context, link Link, fresh bool, began time.Time, tell func(time.Duration, string)) (Opened, error) {
+	timeout := time.NewTimer(b.opts.UITimeout)
+	defer timeout.Stop()
+	tick := time.NewTicker(5 * time.Second)
+	defer tick.Stop()
+	for {
+		var got Opened
+		var failed bool
+		changed := b.look(func(s *state) {
+			got = b.opened(s, link)
+			failed = s.opening != nil && (fresh && s.opening.launch != nil || s.opening.spent)
+		})
+		got.Waited = time.Since(began)
+		if got.Ready || failed {
+			return got, nil
+		}
+		if b.root.Err() != nil {
+			return got, b.root.Err()
+		}
+		select {
+		case <-changed:
+		case <-b.root.Done():
+		case <-ctx.Done():
+			return got, ctx.Err()
+		case <-timeout.C:
+			b.update(func(s *state) { s.backoff.failed(time.Now()) })
+			return got, nil
+		case <-tick.C:
+			if tell != nil {
+				tell(got.Waited, got.Causes[0])
+			}
+		}
+	}
+}
+
+// opened describes the opening of link as it stands. b.mu is held.
+func (b *Bridge) opened(s *state, link Link) Opened {
+	o := Opened{Phase: s.phase(), Notebook: link.URL(), Note: link.Note()}
+	if s.ready() != nil {
+		o.Ready, o.Notebook = true, s.notebook.URL()
+		return o
+	}
+	o.Causes = b.causes(s)
+	o.Manual = link.Open(s.id.Token, s.id.Port)
+	return o
+}
+
+// backoff keeps a user who is away from finding twenty tabs.
+type backoff struct {
+	wait  time.Duration
+	until time.Time
+}
+
+const (
+	firstBackoff = time.Minute
+	lastBackoff  = 15 * time.Minute
+)
+
+func (f *backoff) failed(now time.Time) {
+	f.wait = min(max(2*f.wait, firstBackoff), lastBackoff)
+	f.until = now.Add(f.wait)
+}
+
+// Tab returns the live tab for a tool that needs one. A dropped tab that this
+// process opened is re-opened and waited for; callers share that opening, and
+// after one that failed they are told so at once for a while. A notebook of an
+// earlier process is only named.
+//
+// The error is a *[NoTabError], a *[PortError] or the context's.
+func (b *Bridge) Tab(ctx context.Context, tell func(time.Duration, string)) (*Tab, error) {
+	if t := b.Live(); t != nil {
+		return t, nil
+	}
+	if err := b.Start(); err != nil {
+		return nil, err
+	}
+	var none *NoTabError
+	again := false
+	b.update(func(s *state) {
+		switch {
+		case s.ready() != nil:
+		case !s.ours || b.opts.NoReopen && s.opening == nil:
+			none = b.noTab(s)
+		case time.Now().Before(s.backoff.until):
+			none = b.noTab(s)
+		case s.opening == nil || s.opening.spent || s.backoff.wait > 0:
+			if b.opts.NoReopen {
+				none = b.noTab(s)
+				return
+			}
+			s.begin(s.notebook)
+			again = true
+		}
+	})
+	if none != nil {
+		return nil, none
+	}
+	if again {
+		b.launch()
+	}
+	var link Link
+	b.look(func(s *state) { link = s.notebook })
+	if _, err := b.await(ctx, link, again, time.Now(), tell); err != nil {
+		return nil, err
+	}
+	if t := b.Live(); t != nil {
+		return t, nil
+	}
+	b.look(func(s *state) { none = b.noTab(s) })
+	return nil, none
+}
+
+// Missing is the error of a tool that needs a tab and opens none, nil while one
+// is ready.
+func (b *Bridge) Missing() error {
+	var err *NoTabError
+	b.look(func(s *state) {
+		if s.ready() == nil {
+			err = b.noTab(s)
+		}
+	})
+	if err == nil {
+		return nil
+	}
+	return err
+}
+
+func (b *Bridge) noTab(s *state) *NoTabError {
+	e := &NoTabError{Dropped: s.drop}
+	if s.opening != nil {
+		o := b.opened(s, s.opening.link)
+		e.Opening = &o
+	}
+	if !s.ours && b.opts.Previous != (Link{}) {
+		e.Previous = b.opts.Previous.URL()
+	}
+	return e
+}
+
+// Rotate retires the token: the connected tab, if any, is closed with a word
+// why, and its link no longer works. Port and notebook stay.
+func (b *Bridge) Rotate() {
+	var slot *session
+	b.update(func(s *state) {
+		s.id = NewIdentity(s.id.Port)
+		slot = s.slot
+	})
+	if slot != nil {
+		b.retire(slot, "the token was replaced")
+	}
+}

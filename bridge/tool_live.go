@@ -1,0 +1,147 @@
+package bridge
+
+import (
+	"bytes"
+	"context"
+	"maps"
+	"regexp"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// liveTools follows what the connected tab lists beside, or otherwise than, the
+// seven. What a tab added stays listed after it has gone, so that the list
+// changes as rarely as it can; a call then says that there is no tab.
+type liveTools struct {
+	mu      sync.Mutex      // guards all below
+	shown   map[string]Tool // as the tab listed them
+	changed time.Time       // when the visible list last changed
+	listed  chan struct{}   // closed when the client asks for the list
+}
+
+// plainName is what every client takes as a tool name.
+var plainName = regexp.MustCompile(`^[a-z0-9_]{1,40}$`)
+
+// Follow makes the visible tools those of a live tab. It may be called for the
+// same list again. A tool of ours is never shadowed, and a name that clients
+// refuse is left to call_colab_tool.
+func (tb *Toolbox) Follow(tools []Tool) {
+	if tools == nil {
+		return
+	}
+	l := &tb.live
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	want := map[string]Tool{}
+	for _, t := range tools {
+		if plainName.MatchString(t.Name) && (!tb.Owns(t.Name) || differs(t)) {
+			want[t.Name] = t
+		}
+	}
+	before := l.shown
+	if maps.EqualFunc(want, before, sameTool) {
+		return
+	}
+	l.shown, l.changed, l.listed = want, time.Now(), make(chan struct{})
+	for name, t := range want {
+		if old, ok := before[name]; ok && sameTool(old, t) {
+			continue
+		}
+		def := t
+		if i := slices.IndexFunc(Catalog(), func(k Tool) bool { return k.Name == name }); i >= 0 {
+			def.Description = Catalog()[i].Description
+		}
+		tb.set(relayTool(def), relaxed(name, def), tb.Relay(name))
+	}
+	for name := range before {
+		if _, stays := want[name]; stays {
+			continue
+		}
+		if i := slices.IndexFunc(Catalog(), func(k Tool) bool { return k.Name == name }); i >= 0 {
+			def := Catalog()[i]
+			tb.set(relayTool(def), ParseParams(def.InputSchema), tb.Relay(name))
+		} else {
+			tb.Server.RemoveTools(name)
+		}
+	}
+}
+
+// relaxed is a live schema with the defaults that we fill in.
+func relaxed(tool string, def Tool) Params {
+	params := ParseParams(def.InputSchema)
+	filled := defaults(tool, params)
+	for i, p := range params {
+		if _, ok := filled[p.Name]; ok {
+			params[i].Required = false
+		}
+	}
+	return params
+}
+
+// differs reports whether a tab lists one of the seven with other parameters
+// than the captured ones. Composites of ours are not the tab's to change.
+func differs(live Tool) bool {
+	i := slices.IndexFunc(Catalog(), func(k Tool) bool { return k.Name == live.Name })
+	if i < 0 {
+		return false
+	}
+	ours, theirs := ParseParams(Catalog()[i].InputSchema), relaxed(live.Name, live)
+	return !slices.EqualFunc(ours, theirs, func(a, b Param) bool {
+		return a.Name == b.Name && a.Type == b.Type && a.Required == b.Required && slices.Equal(a.Enum, b.Enum)
+	})
+}
+
+func sameTool(a, b Tool) bool {
+	return a.Description == b.Description && bytes.Equal(a.InputSchema, b.InputSchema)
+}
+
+// Middleware tells the toolbox when the client asks for the list.
+func (tb *Toolbox) Middleware(next mcp.MethodHandler) mcp.MethodHandler {
+	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
+		res, err := next(ctx, method, req)
+		if method == "tools/list" {
+			l := &tb.live
+			l.mu.Lock()
+			if l.listed != nil {
+				close(l.listed)
+				l.listed = nil
+			}
+			l.mu.Unlock()
+		}
+		return res, err
+	}
+}
+
+const (
+	relistWithin = 2 * time.Second
+	relistGrace  = 200 * time.Millisecond
+)
+
+// settle gives a client that was just told of new tools the time to ask for
+// them: one that learns of them with the answer offers them a turn too late.
+func (tb *Toolbox) settle(ctx context.Context) {
+	l := &tb.live
+	l.mu.Lock()
+	listed, recent := l.listed, time.Since(l.changed) < relistWithin
+	l.mu.Unlock()
+	if listed == nil || !recent {
+		return
+	}
+	limit := time.NewTimer(relistWithin)
+	defer limit.Stop()
+	select {
+	case <-limit.C:
+		return
+	case <-ctx.Done():
+		return
+	case <-listed:
+	}
+	limit.Reset(relistGrace)
+	select {
+	case <-limit.C:
+	case <-ctx.Done():
+	}
+}

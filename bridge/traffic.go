@@ -1,0 +1,51 @@
+package bridge
+
+import (
+	"context"
+	"net"
+	"sync/atomic"
+)
+
+// quiet is how many bytes may arrive, in WebSocket control frames, from a page
+// that sends no message.
+const quiet = 256
+
+// traffic counts what a connection has brought. A pong waits behind data, so
+// only a connection that brings nothing at all may be called dead.
+type traffic struct {
+	net.Conn
+	in atomic.Int64
+}
+
+func (t *traffic) Read(p []byte) (int, error) {
+	n, err := t.Conn.Read(p)
+	t.in.Add(int64(n))
+	return n, err
+}
+
+// received is the number of bytes read so far.
+func (t *traffic) received() int64 { return t.in.Load() }
+
+// counted wraps a listener's connections in traffic.
+type counted struct{ net.Listener }
+
+func (l counted) Accept() (net.Conn, error) {
+	c, err := l.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	return &traffic{Conn: c}, nil
+}
+
+type trafficKey struct{}
+
+// withTraffic is the http.Server's ConnContext: a handler finds its connection
+// there.
+func withTraffic(ctx context.Context, c net.Conn) context.Context {
+	return context.WithValue(ctx, trafficKey{}, c)
+}
+
+func trafficOf(ctx context.Context) *traffic {
+	t, _ := ctx.Value(trafficKey{}).(*traffic)
+	return t
+}
