@@ -9,7 +9,7 @@ import (
 // of it they stand, repeated lines counted instead of written. r may get more secrets later. flush writes the counts
 // that are due; call it before w is closed.
 //
-// Redaction is on the finished line, so there is no kind of value that it could miss.
+// Redaction is on the finished line, whatever kinds of values are in it.
 func NewLogger(w io.Writer, level slog.Leveler, r *Redactor) (_ *slog.Logger, flush func()) {
 	text := slog.NewTextHandler(r.Writer(w), &slog.HandlerOptions{Level: level, ReplaceAttr: utc})
 	l := &limiter{out: text, seen: map[string]*repeats{}}

@@ -1,22 +1,23 @@
 package state
 
 import (
-	"encoding/json"
+	"fmt"
 	"io"
-	"net/url"
 	"regexp"
 	"slices"
 	"strings"
 	"sync"
+	"unicode"
+	"unicode/utf8"
 )
 
 // Redactor takes secrets out of text: those added, in every form an address, JSON or a log line gives them, and
-// whatever stands where a token does (mcpProxyToken=…, access_token=…, token=…, "token":"…", Bearer …). The zero value
-// is ready to use. Safe for concurrent use.
+// whatever stands where a token does (mcpProxyToken=…, access_token=…, token=…, "token":"…", Bearer …). It does not
+// see a secret in base64 or in bytes printed as numbers. The zero value is ready to use. Safe for concurrent use.
 type Redactor struct {
-	mu      sync.RWMutex // guards secrets and the replacer made from them
+	mu      sync.RWMutex // guards secrets and the pattern made from them
 	secrets []string
-	known   *strings.Replacer
+	known   *regexp.Regexp
 }
 
 const redacted = "[redacted]"
@@ -32,22 +33,40 @@ func (r *Redactor) Add(secret string) {
 	if secret == "" {
 		return
 	}
-	escaped, _ := json.Marshal(secret) // a string cannot fail
-	forms := []string{secret, url.QueryEscape(secret), url.PathEscape(secret), strings.Trim(string(escaped), `"`)}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for _, f := range forms {
-		if !slices.Contains(r.secrets, f) {
-			r.secrets = append(r.secrets, f)
-		}
+	if slices.Contains(r.secrets, secret) {
+		return
 	}
-	// Of two at one place the replacer takes the first: let that be the longer.
+	r.secrets = append(r.secrets, secret)
+	// Of two at one place the first is taken: let that be the longer.
 	slices.SortStableFunc(r.secrets, func(x, y string) int { return len(y) - len(x) })
-	var pairs []string
+	var forms []string
 	for _, s := range r.secrets {
-		pairs = append(pairs, s, redacted)
+		forms = append(forms, inAnyForm(s))
 	}
-	r.known = strings.NewReplacer(pairs...)
+	r.known = regexp.MustCompile(strings.Join(forms, "|"))
+}
+
+// inAnyForm is a pattern for s as it is, quoted in JSON or by Go, percent-encoded, or all of these several times over.
+func inAnyForm(s string) string {
+	var p strings.Builder
+	for _, c := range s {
+		if c < utf8.RuneSelf && (unicode.IsLetter(c) || unicode.IsDigit(c)) {
+			p.WriteRune(c)
+			continue
+		}
+		encoded := ""
+		for _, b := range []byte(string(c)) {
+			encoded += fmt.Sprintf("%%(?:25)*(?i:%02x)", b)
+		}
+		fmt.Fprintf(&p, `(?:\\*%s|%s|\\+(?i:u%04x|x%02x)`, regexp.QuoteMeta(string(c)), encoded, c, c)
+		if c == ' ' {
+			p.WriteString(`|\+`)
+		}
+		p.WriteString(")")
+	}
+	return p.String()
 }
 
 // Redact returns s without secrets.
@@ -56,7 +75,7 @@ func (r *Redactor) Redact(s string) string {
 	known := r.known
 	r.mu.RUnlock()
 	if known != nil {
-		s = known.Replace(s)
+		s = known.ReplaceAllLiteralString(s, redacted)
 	}
 	s = tokenValue.ReplaceAllString(s, "${1}"+redacted)
 	return bearerValue.ReplaceAllString(s, "${1}"+redacted)
