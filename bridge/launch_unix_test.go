@@ -218,6 +218,25 @@ func TestCallerWhoLeavesDoesNotEndTheBrowser(t *testing.T) {
 	}
 }
 
+func TestCloseEndsTheWaitForABrowserThatStays(t *testing.T) {
+	f := newForeground(t)
+	l := newTestLauncher(t, f.command, forever)
+	answer := make(chan error, 1)
+	go func() { answer <- l.Open(t.Context(), secretLink) }()
+	pid, _ := f.wait(t)
+	l.Close()
+	if err := <-answer; err != nil {
+		t.Errorf("Open: %v; the browser had been started", err)
+	}
+	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+		t.Errorf("the browser is gone: %v", err)
+	}
+	var ws syscall.WaitStatus
+	if _, err := syscall.Wait4(pid, &ws, 0, nil); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // systemEnv is a machine with just these programs, which write their name and arguments to the
 // returned file, and these variables.
 func systemEnv(t *testing.T, env map[string]string, programs ...string) (out string) {

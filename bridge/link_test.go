@@ -159,6 +159,8 @@ func TestLinksRefused(t *testing.T) {
 		{"https://github.com/o/r/blob/main/../../../../drive/{ID}/n.ipynb", ". or .."},
 		{"https://github.com/o/r/blob/main/%2e%2E/n.ipynb", ". or .."},
 		{"https://github.com/o/r/blob/main/.%2e/n.ipynb", ". or .."},
+		{"https://github.com/o/r/blob/./main/n.ipynb", ". or .."},
+		{"https://github.com/o/r/blob/%2e/main/n.ipynb", ". or .."},
 		{"https://github.com/o/r/blob//n.ipynb", "empty part"},
 		{"https://github.com//o/r/blob/main/n.ipynb", "empty part"},
 		{"https://github.com/o/r/blob/main/a%0Ab.ipynb", "encoded control"},
