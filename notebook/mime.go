@@ -140,6 +140,6 @@ func elide(s string) string {
 	return dataURI.ReplaceAllStringFunc(s, func(uri string) string {
 		head, _, _ := strings.Cut(uri, ",")
 		kind, _, _ := strings.Cut(strings.TrimPrefix(head, "data:"), ";")
-		return "(" + kind + " of " + bytesText(len(uri)) + " left out)"
+		return kind + " of " + bytesText(len(uri)) + " left out"
 	})
 }
