@@ -1,0 +1,118 @@
+# The head of every module of ours in the kernel: a call comes in, one reply line goes out.
+# Python 3.8 or newer and nothing else. IPython is used where it is, and never required.
+import base64
+import binascii
+import errno
+import json
+import linecache
+import sys
+import traceback
+
+_exports = {}
+
+
+def export(function):
+    _exports[function.__name__] = function
+    return function
+
+
+class Refusal(Exception):
+    """A failure that carries a code of ours besides its words."""
+
+    def __init__(self, code, words):
+        super().__init__(words)
+        self.code = code
+
+
+class Data:
+    """A reply of a JSON value and bytes, which travel as base64 behind it."""
+
+    def __init__(self, value, data):
+        self.value = value
+        self.data = data
+
+
+def call(key, name, args="", data=None):
+    """Runs one exported function. Never raises: an error output would make the kernel drop what is queued behind."""
+    tail = ""
+    try:
+        _forget_cell(key, sys._getframe(1).f_code.co_filename)
+        params = json.loads(base64.b64decode(args)) if args else {}
+        if data is not None:
+            params["data"] = binascii.a2b_base64(data)
+        value = _exports[name](**params)
+        if isinstance(value, Data):
+            value, tail = value.value, "\t" + binascii.b2a_base64(value.data, newline=False).decode("ascii")
+        head = json.dumps({"ok": value})
+    except BaseException as err:  # an interrupt and sys.exit() are answers too
+        head, tail = json.dumps({"error": _describe(err)}), ""
+    out = _output()
+    out.write("colab-mcp:" + key + ":" + head + tail + "\n")
+    out.flush()
+
+
+def _describe(err):
+    code = ""
+    if isinstance(err, Refusal):
+        code = err.code
+    elif isinstance(err, OSError):
+        code = errno.errorcode.get(err.errno, "")
+    return {
+        "name": type(err).__name__,
+        "value": str(err),
+        "code": code,
+        "traceback": traceback.format_exception(type(err), err, err.__traceback__)[-20:],
+    }
+
+
+def ipython():
+    """The running shell, or None in a plain interpreter."""
+    module = sys.modules.get("IPython")
+    return module.get_ipython() if module else None
+
+
+# The kernel's own stream at the time of installing, for when the user's code has put another one in its place.
+_stream = sys.stdout if hasattr(sys.stdout, "pub_thread") else None
+
+
+def _output():
+    out = sys.stdout
+    if _stream is None or hasattr(out, "pub_thread"):
+        return out
+    try:
+        _stream.set_parent(ipython().parent_header)  # the kernel tells only sys.stdout whose output this is
+    except Exception:
+        return out
+    return _stream
+
+
+def _forget_cell(key, filename):
+    """Takes our cell out of IPython's history and source caches: a transfer would keep every chunk in memory there."""
+    shell = ipython()
+    if shell is None:
+        return
+    try:
+        linecache.cache.pop(filename, None)
+        getattr(linecache, "_ipython_cache", {}).pop(filename, None)
+        getattr(shell.compile, "_filename_map", {}).pop(filename, None)
+        history = shell.history_manager
+        if key not in history.input_hist_raw[-1]:
+            return
+        history.input_hist_raw[-1] = history.input_hist_parsed[-1] = ""
+        with history.db_input_cache_lock:
+            history.db_input_cache[:] = [row for row in history.db_input_cache if key not in row[2]]
+        history._i00, history._i, history._ii = history._i, history._ii, history._iii
+        names = shell.user_ns
+        names.pop("_i%d" % shell.execution_count, None)
+        names["_i"], names["_ii"] = history._i, history._ii
+    except Exception:
+        pass  # another IPython's insides; what is left behind is only memory
+
+
+def keep_history(keep):
+    """Off: IPython collects inputs instead of writing each one to its database, so that _forget_cell is in time."""
+    history = getattr(ipython(), "history_manager", None)
+    if history is not None:
+        history.db_cache_size = 0 if keep else 1 << 30
+        if keep and hasattr(history, "save_flag"):
+            history.save_flag.set()
