@@ -29,6 +29,17 @@ func TestIDIsEchoedByteForByte(t *testing.T) { // C9
 	})
 }
 
+func TestSDKSeesNoRoundedID(t *testing.T) { // C9
+	for id, kept := range map[string]bool{
+		`7`: true, `"7"`: true, `9007199254740992`: true, `-9007199254740992`: true,
+		`9007199254740993`: false, `-9007199254740993`: false, `9223372036854775808`: false,
+	} {
+		if stdio.SDKKeeps(id) != kept {
+			t.Errorf("id %s: the SDK's own form is used: %v, want %v", id, !kept, kept)
+		}
+	}
+}
+
 func TestIDInFlightIsRefusedAndTheFirstLives(t *testing.T) {
 	for _, test := range []struct{ first, second string }{
 		{`7`, `7`}, {`"a"`, `"\u0061"`}, {`9007199254740993`, `9007199254740993`},

@@ -14,6 +14,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"colab-mcp/bridge/stdio"
@@ -175,6 +176,30 @@ func TestFailedWriteEndsTheSession(t *testing.T) { // L14
 				t.Errorf("%d writes were tried, want 3", out.writes)
 			}
 		})
+	}
+}
+
+func TestNothingFollowsHalfAMessage(t *testing.T) { // I1
+	out := &brokenPipe{writes: 1} // the next write succeeds, all others fail
+	tr := &stdio.Transport{In: strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"m"}` + "\n" + `{"jsonrpc":"2.0","id":2,"method":"m"}`), Out: out}
+	conn, err := tr.Connect(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = conn.Close(); <-tr.Released() }()
+	big := json.RawMessage(`{"p":"` + strings.Repeat("x", 100_000) + `"}`)
+	for range 2 {
+		msg, err := conn.Read(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = conn.Write(t.Context(), &jsonrpc.Response{ID: msg.(*jsonrpc.Request).ID, Result: big})
+		if !errors.Is(err, errPipe) {
+			t.Errorf("Write ended with %v, want the pipe's error", err)
+		}
+	}
+	if out.writes != 3 { // the head, and the result that failed
+		t.Errorf("%d writes reached the pipe, want 2", out.writes-1)
 	}
 }
 

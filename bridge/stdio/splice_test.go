@@ -78,9 +78,18 @@ func TestSpliceOfCancelledRequestKeepsAndWritesNothing(t *testing.T) { // C13
 		c := connect(t, tr, map[string]mcp.ToolHandler{
 			"raw": func(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 				early := tr.Splice(req, json.RawMessage(`{"early":true}`))
+				if n := tr.KeptBytes(); n != len(`{"early":true}`) {
+					t.Errorf("%d bytes are kept of the result", n)
+				}
 				<-ctx.Done()
+				if n := tr.KeptBytes(); n != 0 {
+					t.Errorf("%d bytes are kept after the cancel", n)
+				}
 				if late := tr.Splice(req, json.RawMessage(`not even JSON`)); late.IsError {
 					t.Error("the result of a cancelled request was decoded")
+				}
+				if n := tr.KeptBytes(); n != 0 {
+					t.Errorf("%d bytes are kept of what nobody waits for", n)
 				}
 				return early, nil
 			},

@@ -142,9 +142,6 @@ func (c *conn) send(head, body []byte, end string) error {
 		return errClosed
 	default:
 	}
-	if c.writeErr != nil {
-		return c.writeErr
-	}
 	if len(body) <= coalesce {
 		c.scratch = append(append(append(c.scratch[:0], head...), body...), end...)
 		c.put(c.scratch)
