@@ -155,14 +155,14 @@ func TestBlobsAreFoundAgainByTheNextProcess(t *testing.T) {
 		wantMode(t, folder, 0o700)
 		wantMode(t, filepath.Join(folder, "z"), 0o600)
 
-		b = blobs(t, open(t, path), Limits{Bytes: 60, Age: 150 * time.Minute})
+		b = blobs(t, open(t, path), Limits{Bytes: 90, Age: 150 * time.Minute})
 		if got, want := b.Keys(), []string{"b", "m"}; !slices.Equal(got, want) {
 			t.Errorf("keys %v, want %v", got, want)
 		}
 		if got := names(t, folder); len(got) != 2 {
 			t.Errorf("files %v", got)
 		}
-		mustPut(t, b, "new", make([]byte, 30))
+		mustPut(t, b, "new", make([]byte, 40))
 		if got, want := b.Keys(), []string{"new", "b"}; !slices.Equal(got, want) {
 			t.Errorf("the account was not rebuilt: keys %v, want %v", got, want)
 		}

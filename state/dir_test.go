@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 )
 
@@ -188,5 +190,87 @@ func TestMemoryBehavesAlike(t *testing.T) {
 	}
 	if err := d.Close(); err != nil {
 		t.Error(err)
+	}
+}
+
+func TestHolderIsForgottenWhenItEnds(t *testing.T) {
+	path := t.TempDir()
+	first, second := open(t, path), open(t, path)
+	if _, _, ok := second.Holder(); !ok {
+		t.Error("the holder is not known")
+	}
+	first.Close()
+	if pid, _, ok := second.Holder(); ok {
+		t.Errorf("%d has ended and is named", pid)
+	}
+}
+
+// Whoever holds the lock may remove its file, and others wait at the door meanwhile.
+func TestLockWhoseFileGoesIsExclusive(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "x.lock")
+	var holders, held atomic.Int32
+	var wg sync.WaitGroup
+	for range 8 {
+		wg.Go(func() {
+			for range 300 {
+				l, ok, err := claim(path)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				if !ok {
+					continue
+				}
+				if held.Add(1); holders.Add(1) != 1 {
+					t.Error("two holders")
+				}
+				runtime.Gosched()
+				holders.Add(-1)
+				drop(l)
+			}
+		})
+	}
+	wg.Wait()
+	if held.Load() == 0 {
+		t.Error("nobody ever got it")
+	}
+}
+
+// L12: clients that start all at once.
+func TestManyOpenAtOnceAndOneIsPrimary(t *testing.T) {
+	path := t.TempDir()
+	var primaries atomic.Int32
+	var wg sync.WaitGroup
+	for n := range 20 {
+		wg.Go(func() {
+			for range 10 {
+				d, err := Open(path)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				if d.Primary() && primaries.Add(1) != 1 {
+					t.Error("two primaries")
+				}
+				var c counter
+				if err := d.Save("record.json", 1, counter{n}); err != nil {
+					t.Error(err)
+				}
+				if err := d.Load("record.json", 1, &c); err != nil || c.N != n {
+					t.Errorf("saved %d, loaded %d, %v", n, c.N, err)
+				}
+				if d.Primary() {
+					primaries.Add(-1)
+				}
+				if err := d.Close(); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	open(t, path)
+	if left := names(t, filepath.Join(path, areasName)); len(left) > 0 {
+		t.Errorf("areas left: %v", left)
 	}
 }

@@ -214,6 +214,9 @@ func TestLogSurvivesWhatOthersDoToItsFiles(t *testing.T) {
 	if got := content(t, l.Path()); got != "second line\nthird line\n" {
 		t.Errorf("got %q", got)
 	}
+	if l.rotate <= l.size {
+		t.Error("every line tries again")
+	}
 }
 
 func TestLogLinesOfManyStayWhole(t *testing.T) {

@@ -6,13 +6,17 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"pgregory.net/rapid"
 )
 
 const token = "SECRETTOKEN+/\"7 é" // needs escaping in addresses, JSON and log lines
@@ -43,7 +47,7 @@ func TestNoSecretInAnyKindOfValueAtAnyLevel(t *testing.T) {
 	}
 	values := []any{
 		token, link, "Bearer " + token, errors.New("dial " + link), fmt.Errorf("wrapped: %w", errors.New(token)), stringer{token}, &stringer{token},
-		valuer{token}, nested{token, map[string]any{"k": token}}, []string{token}, []byte(token), asJSON, json.RawMessage(asJSON), again, string(again), strconv.Quote(string(again)), url.QueryEscape(link),
+		valuer{token}, nested{token, map[string]any{"k": token}}, []string{token}, []byte(token), asJSON, json.RawMessage(asJSON), again, string(again), strconv.Quote(string(again)), url.QueryEscape(link), url.QueryEscape(url.PathEscape(token)),
 		&url.URL{Scheme: "ws", Host: "localhost", RawQuery: "access_token=" + url.QueryEscape(token)}, slog.GroupValue(slog.String("g", token)),
 		map[string]string{token: "as key"}, struct{ E error }{errors.New(token)}, url.PathEscape(token),
 	}
@@ -90,6 +94,33 @@ func TestUnknownTokensAreSeenByTheirPlace(t *testing.T) {
 			t.Errorf("%s\n got %s\nwant %s", in, got, want)
 		}
 	}
+}
+
+// S4: whatever the secret and however often it was wrapped.
+func TestSecretIsFoundUnderAnyEncodings(t *testing.T) {
+	encoders := map[string]func(string) string{
+		"json":  func(s string) string { b, _ := json.Marshal(s); return string(b) },
+		"quote": strconv.Quote,
+		"query": url.QueryEscape,
+		"path":  url.PathEscape,
+		"ascii": strconv.QuoteToASCII,
+	}
+	names := slices.Sorted(maps.Keys(encoders))
+	rapid.Check(t, func(t *rapid.T) {
+		secret := rapid.StringMatching(`[ -~é€]{1,20}`).Draw(t, "secret")
+		var r Redactor
+		r.Add(secret)
+		s := "BEGIN" + secret + "END"
+		for _, name := range rapid.SliceOfN(rapid.SampledFrom(names), 0, 4).Draw(t, "encoders") {
+			s = encoders[name](s)
+		}
+		got := r.Redact(s)
+		_, got, _ = strings.Cut(got, "BEGIN")
+		got, _, _ = strings.Cut(got, "END")
+		if strings.ReplaceAll(got, redacted, "") != "" {
+			t.Fatalf("%s leaves %q", s, got)
+		}
+	})
 }
 
 func TestSecretsMayBeAddedMeanwhile(t *testing.T) {

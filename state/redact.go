@@ -56,17 +56,22 @@ func inAnyForm(s string) string {
 			p.WriteRune(c)
 			continue
 		}
-		encoded := ""
-		for _, b := range []byte(string(c)) {
-			encoded += fmt.Sprintf("%%(?:25)*(?i:%02x)", b)
-		}
-		fmt.Fprintf(&p, `(?:\\*%s|%s|\\+(?i:u%04x|x%02x)`, regexp.QuoteMeta(string(c)), encoded, c, c)
+		fmt.Fprintf(&p, `(?:%s*(?:%s|(?i:u%04x|x%02x))`, encoded('\\'), encoded(c), c, c)
 		if c == ' ' {
-			p.WriteString(`|\+`)
+			p.WriteString("|" + encoded('+'))
 		}
 		p.WriteString(")")
 	}
 	return p.String()
+}
+
+// encoded is a pattern for c, percent-encoded any number of times.
+func encoded(c rune) string {
+	percent := ""
+	for _, b := range []byte(string(c)) {
+		percent += fmt.Sprintf("%%(?:25)*(?i:%02x)", b)
+	}
+	return "(?:" + regexp.QuoteMeta(string(c)) + "|" + percent + ")"
 }
 
 // Redact returns s without secrets.
