@@ -84,18 +84,6 @@ func TestLogGoesOnWhereItStopped(t *testing.T) {
 	wantMode(t, filepath.Join(dir, logName), 0o600)
 }
 
-func TestLongLineIsCutInsideNoRune(t *testing.T) {
-	l := openLog(t, t.TempDir())
-	line := "x" + strings.Repeat("é", logLine) + "\n"
-	if n, err := l.Write([]byte(line)); n != len(line) || err != nil {
-		t.Errorf("Write: %d, %v", n, err)
-	}
-	got := content(t, l.Path())
-	if want := "x" + strings.Repeat("é", (logLine-1)/2) + fmt.Sprintf("… %d bytes more\n", len(line)-logLine+1); got != want {
-		t.Errorf("%d bytes ending %q", len(got), got[len(got)-40:])
-	}
-}
-
 // L12
 func TestSecondProcessLogsBesideTheFirst(t *testing.T) {
 	dir := t.TempDir()

@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"unicode/utf8"
 
 	"github.com/gofrs/flock"
 )
@@ -18,12 +17,11 @@ const (
 	logName  = "colab-mcp.log"
 	logFiles = 5       // the one written to, and .1 (newest) to .4
 	logSize  = 5 << 20 // bytes of a file
-	logLine  = 64 << 10
-	logsKept = 4 // logs of dead processes that were not the first in the folder
+	logsKept = 4       // logs of dead processes that were not the first in the folder
 )
 
 // Log is a rotating log file, or discards all if it could not be opened. Safe for concurrent use; each Write is one
-// line, cut at 64 KiB.
+// line and stays in one file.
 type Log struct {
 	dir  string
 	name string
@@ -113,26 +111,18 @@ func (l *Log) Write(p []byte) (int, error) {
 	if l.f == nil {
 		return len(p), nil
 	}
-	line := p
-	if len(line) > logLine {
-		cut := logLine
-		for !utf8.RuneStart(line[cut]) {
-			cut--
-		}
-		line = fmt.Appendf(slices.Clone(line[:cut]), "… %d bytes more\n", len(p)-cut)
-	}
-	if l.written > 0 && l.written+int64(len(line)) > l.rotate {
+	if l.written > 0 && l.written+int64(len(p)) > l.rotate {
 		l.turn()
 	}
 	if l.f == nil {
 		return 0, os.ErrClosed
 	}
-	n, err := l.f.Write(line)
+	n, err := l.f.Write(p)
 	l.written += int64(n)
 	if err != nil {
-		return 0, fmt.Errorf("log: %w", err)
+		return n, fmt.Errorf("log: %w", err)
 	}
-	return len(p), nil
+	return n, nil
 }
 
 // turn starts a new file. If the old one cannot be renamed (Windows, while somebody reads it) it grows on, and the

@@ -71,7 +71,7 @@ func encoded(c rune) string {
 	for _, b := range []byte(string(c)) {
 		percent += fmt.Sprintf("%%(?:25)*(?i:%02x)", b)
 	}
-	return "(?:" + regexp.QuoteMeta(string(c)) + "|" + percent + ")"
+	return "(?:" + percent + "|" + regexp.QuoteMeta(string(c)) + ")" // the longer first: c may be a %
 }
 
 // Redact returns s without secrets.
@@ -86,7 +86,8 @@ func (r *Redactor) Redact(s string) string {
 	return bearerValue.ReplaceAllString(s, "${1}"+redacted)
 }
 
-// Writer redacts each Write on its way to w. A secret split over two writes is not seen: write whole lines.
+// Writer redacts each Write on its way to w and cuts it at 64 KiB. A secret split over two writes is not seen: write
+// whole lines.
 func (r *Redactor) Writer(w io.Writer) io.Writer { return redactingWriter{r, w} }
 
 type redactingWriter struct {
@@ -94,9 +95,26 @@ type redactingWriter struct {
 	w io.Writer
 }
 
+const (
+	lineSize = 64 << 10
+	lineEdge = 4 << 10 // longer than a secret: one that the cut goes through is not recognised, so this much is dropped
+)
+
 func (w redactingWriter) Write(p []byte) (int, error) {
-	if _, err := io.WriteString(w.w, w.r.Redact(string(p))); err != nil {
+	if _, err := io.WriteString(w.w, w.line(p)); err != nil {
 		return 0, err
 	}
 	return len(p), nil
+}
+
+func (w redactingWriter) line(p []byte) string {
+	if len(p) <= lineSize+lineEdge {
+		return w.r.Redact(string(p))
+	}
+	s := w.r.Redact(string(p[:lineSize+lineEdge]))
+	end := max(0, len(s)-lineEdge)
+	for end > 0 && !utf8.RuneStart(s[end]) {
+		end--
+	}
+	return fmt.Sprintf("%s… about %d bytes more\n", s[:end], len(p)-lineSize)
 }
