@@ -253,3 +253,11 @@ func (e *events) do(f func()) {
 }
 
 func (e *events) wait() { e.idle.Wait() }
+
+// Identity is what a tab must know now, and the notebook it is for.
+func (b *Bridge) Identity() (Identity, Link) {
+	var id Identity
+	var link Link
+	b.look(func(s *state) { id, link = s.id, s.notebook })
+	return id, link
+}

@@ -122,31 +122,25 @@ func plainType(t reflect.Type) string {
 }
 
 // ParseParams makes a tab's input schema plain, whatever is in it: a property
-// that is more than a plain type is described and passed on as it is. Order is
-// by requiredness, then by name, since JSON objects have none.
+// that is more than a plain type is described and passed on as it is.
 func ParseParams(schema json.RawMessage) Params {
 	var s struct {
-		Properties map[string]json.RawMessage `json:"properties"`
-		Required   []string                   `json:"required"`
+		Properties json.RawMessage `json:"properties"`
+		Required   []string        `json:"required"`
 	}
 	if json.Unmarshal(schema, &s) != nil {
 		return nil
 	}
+	properties, _, err := splitArguments("", s.Properties)
+	if err != nil {
+		return nil
+	}
 	var ps Params
-	for name, raw := range s.Properties {
-		p := parseParam(raw)
-		p.Name, p.Required = name, slices.Contains(s.Required, name)
+	for _, a := range properties {
+		p := parseParam(a.value)
+		p.Name, p.Required = a.name, slices.Contains(s.Required, a.name)
 		ps = append(ps, p)
 	}
-	slices.SortFunc(ps, func(a, b Param) int {
-		if a.Required != b.Required {
-			if a.Required {
-				return -1
-			}
-			return 1
-		}
-		return strings.Compare(a.Name, b.Name)
-	})
 	return ps
 }
 

@@ -294,13 +294,18 @@ func (p *peer) end(why error, hangUp func()) {
 // close ends the connection with a close frame and waits for the goroutines.
 // A tab that does not answer the frame in closeTimeout is cut off.
 func (p *peer) close(code websocket.StatusCode, reason string) {
-	p.end(&websocket.CloseError{Code: code, Reason: reason}, func() {
+	p.end(hungUpError(reason), func() {
 		cut := time.AfterFunc(closeTimeout, p.cut)
 		p.conn.Close(code, reason)
 		cut.Stop()
 	})
 	p.wg.Wait()
 }
+
+// hungUpError is the end of a connection that this side closed.
+type hungUpError string
+
+func (e hungUpError) Error() string { return string(e) }
 
 // why says how the connection ended, nil while it has not.
 func (p *peer) why() error {

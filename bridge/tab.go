@@ -193,7 +193,10 @@ func (t *Tab) frozen(ctx context.Context, c *call) (a *answer, answered bool) {
 func (t *Tab) reason() error {
 	err := t.peer.why()
 	var closed websocket.CloseError
+	var ours hungUpError
 	switch {
+	case errors.As(err, &ours):
+		return err
 	case errors.Is(err, websocket.ErrMessageTooBig):
 		return fmt.Errorf("its answer is larger than %d MiB, the most that is taken: let the cell print less, or write to a file and fetch that", maxFrame>>20)
 	case errors.As(err, &closed):

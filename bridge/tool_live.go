@@ -69,6 +69,14 @@ func (tb *Toolbox) Follow(tools []Tool) {
 	}
 }
 
+// Lists reports whether name is on the visible list now.
+func (tb *Toolbox) Lists(name string) bool {
+	tb.live.mu.Lock()
+	defer tb.live.mu.Unlock()
+	_, live := tb.live.shown[name]
+	return live || tb.Owns(name)
+}
+
 // relaxed is a live schema with the defaults that we fill in.
 func relaxed(tool string, def Tool) Params {
 	params := ParseParams(def.InputSchema)
@@ -89,8 +97,9 @@ func differs(live Tool) bool {
 		return false
 	}
 	ours, theirs := ParseParams(Catalog()[i].InputSchema), relaxed(live.Name, live)
-	return !slices.EqualFunc(ours, theirs, func(a, b Param) bool {
-		return a.Name == b.Name && a.Type == b.Type && a.Required == b.Required && slices.Equal(a.Enum, b.Enum)
+	return len(ours) != len(theirs) || slices.ContainsFunc(ours, func(a Param) bool {
+		b, ok := theirs.Find(a.Name)
+		return !ok || a.Type != b.Type || a.Required != b.Required || !slices.Equal(a.Enum, b.Enum)
 	})
 }
 

@@ -20,7 +20,8 @@ var relayed = map[string]*mcp.ToolAnnotations{
 	RunCodeCell: Hints("Run a cell", false, true, false, true),
 }
 
-func addRelay(tb *Toolbox, def Tool) {
+// AddRelay adds a tool that is the tab's own: its schema, its answer.
+func AddRelay(tb *Toolbox, def Tool) {
 	tb.add(relayTool(def), ParseParams(def.InputSchema), tb.Relay(def.Name))
 }
 

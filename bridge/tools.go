@@ -39,7 +39,7 @@ func AddTools(tb *Toolbox) {
 	addCallColabTool(tb)
 	for _, t := range Catalog() {
 		if !RunsCode(t.Name) {
-			addRelay(tb, t)
+			AddRelay(tb, t)
 		}
 	}
 }
@@ -114,8 +114,13 @@ func Answer(v any, more ...mcp.Content) (*mcp.CallToolResult, error) {
 	if err := e.Encode(v); err != nil {
 		return nil, err
 	}
-	text := &mcp.TextContent{Text: string(bytes.TrimSuffix(b.Bytes(), []byte("\n")))}
-	return &mcp.CallToolResult{Content: append([]mcp.Content{text}, more...)}, nil
+	return AnswerText(bytes.TrimSuffix(b.Bytes(), []byte("\n")), more...), nil
+}
+
+// AnswerText is Answer for a JSON object that is encoded already.
+func AnswerText(object []byte, more ...mcp.Content) *mcp.CallToolResult {
+	text := &mcp.TextContent{Text: string(object)}
+	return &mcp.CallToolResult{Content: append([]mcp.Content{text}, more...)}
 }
 
 // hints are what a client may assume of a tool that stays on this machine and

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -107,12 +108,12 @@ func (p param) check(v any) string {
 	case isIndex:
 		f := v.(float64)
 		switch {
-		case f != float64(int64(f)):
-			return "Expected integer, received float"
 		case f < 0:
 			return "Number must be greater than or equal to 0"
 		case f > maxIndex:
 			return "Number must be less than or equal to " + strconv.FormatInt(maxIndex, 10)
+		case f != math.Trunc(f):
+			return "Expected integer, received float"
 		}
 	case isLanguage:
 		if !slices.Contains(languages, v.(string)) {

@@ -44,6 +44,8 @@ func Run(ctx context.Context, link string, o Options) error {
 	conn, err := t.Dial(ctx, link)
 	if err == nil {
 		err = t.Serve(ctx, conn)
+	} else if ctx.Err() != nil {
+		err = nil
 	}
 	return errors.Join(err, t.Close())
 }

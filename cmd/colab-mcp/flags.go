@@ -1,0 +1,142 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/adrg/xdg"
+	"github.com/alecthomas/kong"
+
+	"colab-mcp/bridge"
+)
+
+// commandLine is every flag and command. The server's own flags are at the top
+// level, since the server is what runs without a command.
+type commandLine struct {
+	settings
+	Version kong.VersionFlag `help:"Print version, commit and Go version."`
+
+	Serve serveCmd `cmd:"" default:"1" hidden:"" help:"Serve MCP on stdin and stdout (the default)."`
+
+	Tab tabCmd `cmd:"" help:"Be the stand-in: takes the link that would go to a browser and drives a local Jupyter kernel."`
+	Ver verCmd `cmd:"" name:"version" help:"Print version, commit and Go version."`
+}
+
+// settings are the flags of the server.
+type settings struct {
+	StateDir    string   `name:"state-dir" env:"COLAB_MCP_STATE_DIR" placeholder:"DIR" help:"Where identity, jobs and kept outputs live. Default: colab-mcp in the XDG state home."`
+	Log         string   `short:"l" env:"COLAB_MCP_LOG_DIR" placeholder:"DIR" help:"Where log files go. Default: logs in the state directory."`
+	LogLevel    string   `name:"log-level" env:"COLAB_MCP_LOG_LEVEL" enum:"debug,info,warn,error" default:"info" help:"debug, info, warn or error."`
+	Port        port     `env:"COLAB_MCP_PORT" placeholder:"N" help:"Pin the port the tab dials. Default: the last one, else any free port."`
+	Ephemeral   bool     `help:"Use a fresh token and port; read and write nothing."`
+	RotateToken bool     `name:"rotate-token" help:"Replace the token now; port and last notebook stay."`
+	TokenMaxAge int      `name:"token-max-age-days" env:"COLAB_MCP_TOKEN_MAX_AGE_DAYS" placeholder:"N" default:"30" help:"Replace a kept token that is older than this many days; 0 = never."`
+	UITimeout   duration `name:"ui-timeout" env:"COLAB_MCP_UI_TIMEOUT" placeholder:"D" default:"60s" help:"How long the opener waits for you to accept in the tab."`
+	SoftLimit   duration `name:"soft-limit" env:"COLAB_MCP_SOFT_LIMIT" placeholder:"D" default:"45s" help:"A run that lasts longer is handed back to the agent as a job."`
+	AutoReopen  bool     `name:"auto-reopen" env:"COLAB_MCP_AUTO_REOPEN" default:"true" negatable:"" help:"Re-open a dropped tab when a tool needs it."`
+	MaxOutput   int      `name:"max-output" env:"COLAB_MCP_MAX_OUTPUT" placeholder:"N" help:"Characters of text in one result. Default: by client."`
+	Browser     string   `env:"COLAB_MCP_BROWSER" placeholder:"CMD" help:"Command that opens a link, which is appended as its last argument; none = do not open, return the link."`
+	AllowDir    []string `name:"allow-dir" sep:"none" placeholder:"DIR" help:"Read and write local files only below this folder (repeatable; COLAB_MCP_ALLOW_DIRS is a path list)."`
+	MaxTransfer size     `name:"max-transfer" env:"COLAB_MCP_MAX_TRANSFER" placeholder:"SIZE" default:"2GiB" help:"Refuse to transfer a larger file."`
+}
+
+// AfterApply checks what the parser cannot and fills in defaults.
+func (s *settings) AfterApply() error {
+	if s.MaxOutput < 0 {
+		return fmt.Errorf("--max-output: expected a positive number of characters, got %d", s.MaxOutput)
+	}
+	if s.TokenMaxAge < 0 {
+		return fmt.Errorf("--token-max-age-days: expected 0 (never) or more days, got %d", s.TokenMaxAge)
+	}
+	if _, err := bridge.NewLauncher(s.Browser); err != nil {
+		return fmt.Errorf("--browser: %w", err)
+	}
+	if list := os.Getenv("COLAB_MCP_ALLOW_DIRS"); list != "" && len(s.AllowDir) == 0 {
+		s.AllowDir = filepath.SplitList(list)
+	}
+	for _, dir := range []*string{&s.StateDir, &s.Log} {
+		var err error
+		if *dir, err = absolute(*dir); err != nil {
+			return err
+		}
+	}
+	if s.StateDir == "" {
+		s.StateDir = filepath.Join(xdg.StateHome, "colab-mcp")
+	}
+	if s.Log == "" {
+		s.Log = filepath.Join(s.StateDir, "logs")
+	}
+	return nil
+}
+
+// absolute expands ~ and makes a path independent of the working directory.
+func absolute(path string) (string, error) {
+	if path == "" {
+		return "", nil
+	}
+	if rest, ok := strings.CutPrefix(path, "~"); ok && (rest == "" || rest[0] == '/' || rest[0] == filepath.Separator) {
+		home, err := os.UserHomeDir()
+		if err != nil {
+			return "", err
+		}
+		path = filepath.Join(home, rest)
+	}
+	return filepath.Abs(path)
+}
+
+// duration is a Go duration, or plain seconds.
+type duration time.Duration
+
+func (d *duration) UnmarshalText(text []byte) error {
+	v, err := time.ParseDuration(string(text))
+	if seconds, numberErr := strconv.ParseFloat(string(text), 64); numberErr == nil {
+		v, err = time.Duration(seconds*float64(time.Second)), nil
+	}
+	if err != nil || v <= 0 {
+		return fmt.Errorf("expected a positive duration like 45s or plain seconds, got %q", text)
+	}
+	*d = duration(v)
+	return nil
+}
+
+// port is a port that a browser lets a page dial.
+type port int
+
+func (p *port) UnmarshalText(text []byte) error {
+	n, err := strconv.Atoi(string(text))
+	if err != nil || n < 1 || n > 65535 {
+		return fmt.Errorf("expected a port between 1 and 65535, got %q", text)
+	}
+	if bridge.UnsafePort(n) {
+		return fmt.Errorf("browsers refuse to connect to port %d; choose another, for example 8765", n)
+	}
+	*p = port(n)
+	return nil
+}
+
+// size is a number of bytes, with a unit if one is given.
+type size int64
+
+func (s *size) UnmarshalText(text []byte) error {
+	units := []struct {
+		name  string
+		shift uint
+	}{{"TiB", 40}, {"GiB", 30}, {"MiB", 20}, {"KiB", 10}, {"B", 0}, {"", 0}}
+	for _, u := range units {
+		number, ok := strings.CutSuffix(string(text), u.name)
+		if !ok {
+			continue
+		}
+		n, err := strconv.ParseInt(strings.TrimSpace(number), 10, 64)
+		if err != nil || n <= 0 || n > 1<<62>>u.shift {
+			break
+		}
+		*s = size(n << u.shift)
+		return nil
+	}
+	return fmt.Errorf("expected a size like 2GiB, 500MiB or bytes, got %q", text)
+}

@@ -1,0 +1,102 @@
+package jobs
+
+import (
+	"encoding/json"
+	"time"
+
+	"colab-mcp/notebook"
+)
+
+// shot is a job's cells at one moment, with all their text, for one answer.
+type shot struct {
+	m     *Manager
+	views []*notebook.View
+	refs  map[*notebook.View]string // of those that are kept already
+}
+
+// shoot takes the cells that have begun or ended; all of them with the ones
+// that wait, too. The running one comes first.
+func (j *Job) shoot(all bool) shot {
+	s := shot{m: j.m, refs: map[*notebook.View]string{}}
+	now := time.Now()
+	j.mu.Lock()
+	type seen struct {
+		view notebook.View
+		ref  string
+	}
+	var list []seen
+	for _, it := range j.items {
+		if it.view.Status == "" && !all {
+			continue
+		}
+		one := seen{it.liveView(now), it.ref}
+		if one.view.Status == "" {
+			one.view.Status = notebook.StatusRunning // its turn has not come
+		}
+		if it == j.now {
+			list = append([]seen{one}, list...)
+		} else {
+			list = append(list, one)
+		}
+	}
+	j.mu.Unlock()
+	for _, one := range list {
+		v := j.m.whole(one.view, one.ref)
+		s.views = append(s.views, &v)
+		if one.ref != "" {
+			s.refs[&v] = one.ref
+		}
+	}
+	return s
+}
+
+// fit encodes a result around the cells within the budget. What is cut can be
+// fetched by its output_ref.
+func (s shot) fit(budget int, layout func(shown []*notebook.View, leftOut int) any) ([]byte, error) {
+	return notebook.Fit(s.views, budget, layout, func(v *notebook.View) (string, error) {
+		if ref, ok := s.refs[v]; ok {
+			return ref, nil
+		}
+		if s.m.opts.Outputs == nil {
+			return "", &NotFoundError{"output", "without a state directory"}
+		}
+		r := notebook.Rendered{Stdout: v.Stdout, Stderr: v.Stderr, Result: v.Result, Error: v.Error}
+		return s.m.store(notebook.Keep(nil, r))
+	})
+}
+
+// soFar is the raw partial output of the running cell, if it is within the
+// budget, else the end of its text as one stream output.
+func (j *Job) soFar(budget int) []json.RawMessage {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	list := []json.RawMessage{}
+	if j.now == nil {
+		return list
+	}
+	size := 0
+	for _, o := range j.now.partial {
+		list = append(list, o.Raw)
+		size += len(o.Raw)
+	}
+	if size <= budget {
+		return list
+	}
+	text := []rune(j.now.view.Stdout + j.now.view.Stderr + j.now.view.Result)
+	raw, err := notebook.EncodeJSON(struct {
+		Type string `json:"output_type"`
+		Name string `json:"name"`
+		Text string `json:"text"`
+	}{"stream", "stdout", string(text[max(0, len(text)-budget/2):])})
+	if err != nil {
+		return []json.RawMessage{}
+	}
+	return []json.RawMessage{raw}
+}
+
+// remark is what the job says beside its cells.
+func (j *Job) remark() string {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.note
+}

@@ -1,0 +1,47 @@
+package jobs
+
+import (
+	"fmt"
+
+	"colab-mcp/notebook"
+)
+
+// finish makes a cell's run its last view.
+func (m *Manager) finish(j *Job, it *item, ran notebook.Ran, fired *notebook.Fired) {
+	v := it.blank(notebook.StatusOK)
+	v.ExecutionCount, v.DurationS = ran.Count, notebook.Seconds(ran.Took)
+	v.KernelRestarted = ran.Restarted || ran.Died
+	shown := notebook.Render(ran.Outputs)
+	v.Show(shown)
+	switch {
+	case fired != nil && fired.Fired:
+		timedOut(&v, it)
+	case ran.Died:
+		v.Status = notebook.StatusError
+		v.Error = &notebook.Error{Name: "KernelDied", Value: "the kernel died or was disconnected while this cell ran: its variables are gone", Code: "kernel_died"}
+		v.Error.Traceback = v.Error.Name + ": " + v.Error.Value
+	case ran.NotRun:
+		v.Status = notebook.StatusNotRun
+		v.AddNote("the cell did not run. Likely causes: the page shows a dialog (\"Run anyway\" for a notebook from GitHub, or sign in), the runtime is still starting, or the kernel is stuck. Ask the user to look at the tab, then run it again")
+	}
+	last := &item{view: v}
+	m.keep(last, ran.Outputs, shown)
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	it.view, it.ref, it.images, it.raw, it.partial = last.view, last.ref, shown.Images, ran.Result, nil
+	j.now = nil
+}
+
+// timedOut puts the deadline in the place of the KeyboardInterrupt by which it
+// ended the cell. A shell command ends without even that.
+func timedOut(v *notebook.View, it *item) {
+	v.Status = notebook.StatusError
+	if v.Error == nil {
+		v.Error = &notebook.Error{Name: "Timeout"}
+	}
+	v.Error.Code = "timeout"
+	v.Error.Value = fmt.Sprintf("timeout_s = %g passed and the cell was interrupted", it.latest.Seconds())
+	if v.Error.Traceback == "" {
+		v.Error.Traceback = v.Error.Name + ": " + v.Error.Value
+	}
+}

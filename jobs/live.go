@@ -1,0 +1,138 @@
+package jobs
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"colab-mcp/notebook"
+)
+
+const (
+	firstLook = time.Second     // pace of looking at a running cell,
+	lastLook  = 5 * time.Second // backing off to this
+	lookTime  = 5 * time.Second // a tab that does not answer by then is left alone
+	quietFor  = 20 * time.Second
+)
+
+// peek reads the partial output of the cell that runs, at most once in a
+// second whoever asks. What cannot be read leaves the last look; the run is
+// never disturbed.
+func (j *Job) peek(ctx context.Context) {
+	j.peeking.Lock()
+	defer j.peeking.Unlock()
+	j.mu.Lock()
+	it := j.now
+	if it == nil || it.tab == nil || time.Since(it.peeked) < firstLook {
+		j.mu.Unlock()
+		return
+	}
+	it.peeked = time.Now()
+	tab, id, at := it.tab, it.cell.ID, it.cell.Index
+	j.mu.Unlock()
+
+	ctx, stop := context.WithTimeout(ctx, lookTime)
+	defer stop()
+	c, ok, err := notebook.Find(ctx, tab, id, at)
+	if err != nil || !ok {
+		return
+	}
+	shown := notebook.Render(c.Outputs)
+	size := 0
+	for _, o := range c.Outputs {
+		size += len(o.Raw)
+	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.now != it {
+		return // it ended meanwhile, with its whole output
+	}
+	if size != it.said {
+		it.said, it.heard = size, time.Now()
+	}
+	v := it.blank(notebook.StatusRunning)
+	v.Show(shown)
+	v.Status = notebook.StatusRunning // an error on show may be an earlier run's
+	it.cell.Index = c.Index
+	it.view, it.partial = v, c.Outputs
+}
+
+// liveView is the view of the running cell, with what can be said of it now.
+// j.mu is held.
+func (it *item) liveView(now time.Time) notebook.View {
+	v := it.view
+	if v.Status != notebook.StatusRunning {
+		return v
+	}
+	v.DurationS = notebook.Seconds(now.Sub(it.began))
+	if quiet := now.Sub(it.heard); quiet >= quietFor {
+		v.AddNote(fmt.Sprintf("no new output for %.0f s: it may be computing, or wait for input(), drive.mount() or a secret's dialog in the page, or behind a cell that the user runs", quiet.Seconds()))
+	}
+	if it.latest > 0 {
+		left := max(0, it.latest-now.Sub(it.began))
+		v.AddNote(fmt.Sprintf("its deadline interrupts it in %.0f s at the latest", left.Seconds()))
+	}
+	return v
+}
+
+// headline is what a progress message says of the job: where it is, and the
+// last line of output.
+func (j *Job) headline() string {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	done, total := j.count()
+	words := fmt.Sprintf("%s: %s", j.Kind, j.status)
+	if total > 1 {
+		words = fmt.Sprintf("%s: %d of %d cells", j.Kind, done, total)
+	}
+	if it := j.now; it != nil {
+		text := strings.TrimRight(it.view.Stdout, "\n")
+		if text == "" {
+			text = strings.TrimRight(it.view.Stderr, "\n")
+		}
+		if line := []rune(text[strings.LastIndexByte(text, '\n')+1:]); len(line) > 0 {
+			if len(line) > 200 {
+				line = line[len(line)-200:]
+			}
+			return words + " · " + string(line)
+		}
+	}
+	if j.note != "" {
+		return words + " · " + j.note
+	}
+	return words
+}
+
+// Await waits until the job has ended, the limit has passed or the caller left
+// (the context's error). tell, if not nil, is given words for a person at a
+// pace that backs off, while partial output is read for them.
+func (j *Job) Await(ctx context.Context, limit time.Duration, tell func(words string)) (ended bool, err error) {
+	timeout := time.NewTimer(limit)
+	defer timeout.Stop()
+	pace := firstLook
+	look := time.NewTimer(pace)
+	defer look.Stop()
+	for {
+		select {
+		case <-j.done:
+			return true, nil
+		default:
+		}
+		select {
+		case <-j.done:
+			return true, nil
+		case <-ctx.Done():
+			return false, ctx.Err()
+		case <-timeout.C:
+			return false, nil
+		case <-look.C:
+			if tell != nil {
+				j.peek(ctx)
+				tell(j.headline())
+			}
+			pace = min(pace*3/2, lastLook)
+			look.Reset(pace)
+		}
+	}
+}

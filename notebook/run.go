@@ -1,0 +1,121 @@
+package notebook
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"colab-mcp/bridge"
+)
+
+// Ran is what one run of one cell gave.
+type Ran struct {
+	Outputs []Output
+	Result  json.RawMessage // the tab's whole answer, as it came
+	Count   *int            // execution count after the run, nil if not known
+	Took    time.Duration
+
+	// NotRun says that the tab answered at once and the cell did not run: the
+	// "Run anyway" dialog is open, the machine is still starting, the user is
+	// not signed in, or the kernel is stuck.
+	NotRun bool
+	// Restarted says that the kernel has started anew since the last run here.
+	Restarted bool
+	// Died says that the kernel went away under this very cell. It is not run
+	// again: that would kill the next one too.
+	Died bool
+}
+
+// checkBytes is the answer above which a run is not read back for its count:
+// that would bring it all again.
+const checkBytes = 1 << 20
+
+// Run runs one cell and finds out whether it ran. before is the cell as it was
+// just read, with its count. The caller holds the turn. No context: a run that
+// was sent is waited for until it is answered or the tab is gone.
+func (n *Notebook) Run(tab *bridge.Tab, before Cell) (Ran, error) {
+	began := time.Now()
+	raw, err := tab.Run(bridge.RunCodeCell, fmt.Appendf(nil, `{"cellId":%s}`, quoted(before.ID)), nil)
+	ran := Ran{Result: raw, Took: time.Since(began)}
+	var said *bridge.RPCError
+	if errors.As(err, &said) {
+		return ran, &bridge.ToolError{Tool: bridge.RunCodeCell, Text: said.Message}
+	}
+	if err != nil {
+		return ran, err
+	}
+	payload, err := Payload(bridge.RunCodeCell, raw)
+	if err != nil {
+		return ran, err
+	}
+	if ran.Outputs, err = DecodeOutputs(payload); err != nil {
+		return ran, err
+	}
+	n.check(tab, before, &ran)
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if !ran.NotRun {
+		n.runs.put(before.ID, before.Source, ran.Outputs)
+	}
+	return ran, nil
+}
+
+// check reads the cell back. What cannot be read leaves the question open,
+// never the run failed.
+func (n *Notebook) check(tab *bridge.Tab, before Cell, ran *Ran) {
+	if len(ran.Outputs) > 0 && len(ran.Result) > checkBytes {
+		return
+	}
+	after, ok, err := Find(context.Background(), tab, before.ID, before.Index)
+	if err != nil || !ok {
+		return
+	}
+	ran.Count = after.ExecutionCount
+	switch {
+	case strings.TrimSpace(before.Source) == "": // a blank cell runs without being counted
+	case after.ExecutionCount == nil && n.forgetRuntime():
+		ran.Died = true // this runtime gives counts, and gave none
+	case len(ran.Outputs) == 0 && sameCount(before.ExecutionCount, after.ExecutionCount):
+		ran.NotRun = true
+	default:
+		ran.Restarted = n.counted(after.ExecutionCount)
+	}
+}
+
+func sameCount(a, b *int) bool {
+	return a == nil && b == nil || a != nil && b != nil && *a == *b
+}
+
+// counted notes an execution count and reports whether it went back, which
+// only a new kernel's does.
+func (n *Notebook) counted(count *int) (restarted bool) {
+	if count == nil {
+		return false
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.here()
+	restarted = *count <= n.last
+	n.last = *count
+	return restarted
+}
+
+// forgetRuntime reports whether this runtime has given counts, and expects a
+// new one.
+func (n *Notebook) forgetRuntime() (known bool) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	known, n.last = n.last > 0, 0
+	return known
+}
+
+func quoted(s string) string {
+	b, err := EncodeJSON(s)
+	if err != nil {
+		return `""` // a string always encodes
+	}
+	return string(b)
+}
