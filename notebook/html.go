@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
-	"sync"
 
 	"github.com/JohannesKaufmann/html-to-markdown/v2/converter"
 	"github.com/JohannesKaufmann/html-to-markdown/v2/plugin/base"
@@ -53,18 +52,19 @@ func (p *page) html(s string) {
 			return
 		}
 	}
-	if strings.TrimSpace(s) != "" && len(s) > longestHTML {
-		p.note("HTML of %s is not shown", bytesText(len(s)))
+	if strings.TrimSpace(s) != "" {
+		p.note("HTML of %s is not shown: it is too long or has no text", bytesText(len(s)))
 	}
 }
 
-var markdown = sync.OnceValue(func() *converter.Converter {
+// newConverter makes a converter for one page: a panic may leave it locked.
+func newConverter() *converter.Converter {
 	return converter.NewConverter(converter.WithPlugins(
 		base.NewBasePlugin(),
 		commonmark.NewCommonmarkPlugin(),
 		table.NewTablePlugin(table.WithHeaderPromotion(true), table.WithSkipEmptyRows(true)),
 	))
-})
+}
 
 type embeddedImage struct{ mime, base64 string }
 
@@ -81,7 +81,7 @@ func readableHTML(s string) (md string, embedded []embeddedImage, err error) {
 		return "", nil, err
 	}
 	prune(doc, &embedded)
-	b, err := markdown().ConvertNode(doc)
+	b, err := newConverter().ConvertNode(doc)
 	return string(b), embedded, err
 }
 
@@ -94,6 +94,9 @@ func prune(n *html.Node, embedded *[]embeddedImage) {
 			n.RemoveChild(c)
 		} else if mime, data, ok := inlineImage(c); ok {
 			*embedded = append(*embedded, embeddedImage{mime, data})
+			n.RemoveChild(c)
+		} else if c.DataAtom == atom.Svg {
+			n.InsertBefore(&html.Node{Type: html.TextNode, Data: nodeText(c)}, c)
 			n.RemoveChild(c)
 		} else {
 			prune(c, embedded)
@@ -111,7 +114,7 @@ func prune(n *html.Node, embedded *[]embeddedImage) {
 
 func silent(n *html.Node) bool {
 	switch n.DataAtom {
-	case atom.Script, atom.Style, atom.Noscript, atom.Template, atom.Button, atom.Input, atom.Svg, atom.Iframe,
+	case atom.Script, atom.Style, atom.Noscript, atom.Template, atom.Button, atom.Input, atom.Iframe,
 		atom.Object, atom.Embed, atom.Canvas, atom.Video, atom.Audio:
 		return true
 	}
@@ -121,6 +124,19 @@ func silent(n *html.Node) bool {
 		}
 	}
 	return false
+}
+
+// nodeText is the text below n, as svgText has it.
+func nodeText(n *html.Node) string {
+	var words []string
+	for c := range n.Descendants() {
+		if c.Type == html.TextNode && c.Parent.Data != "style" && c.Parent.Data != "script" {
+			if s := strings.Join(strings.Fields(c.Data), " "); s != "" {
+				words = append(words, s)
+			}
+		}
+	}
+	return strings.Join(words, " | ")
 }
 
 func inlineImage(n *html.Node) (mime, data string, ok bool) {

@@ -23,7 +23,7 @@ const (
 
 	// A picture that would decode to more than this is not decoded: it may be
 	// a few hundred bytes that ask for all our memory.
-	maxPixels = 32 << 20
+	maxPixels = 24 << 20
 )
 
 // Image is a picture to be sent as it is, decoded once to be sure that it is

@@ -27,7 +27,7 @@ func (p *page) bundle(o Output) {
 
 	said, hasPlain := o.mime("text/plain")
 	said = plain(said)
-	if isRepr(said) {
+	if isRepr(said) || strings.TrimSpace(said) == "" {
 		hasPlain = false
 	}
 	if s, ok := o.mime("text/markdown"); ok {

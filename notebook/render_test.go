@@ -64,6 +64,8 @@ func TestTheFormThatSaysMostIsShown(t *testing.T) {
 		{"html alone", map[string]string{"text/html": "<ul><li>a</li><li>b</li></ul><script>x()</script><style>p{}</style>"}, "- a\n- b"},
 		{"a table", map[string]string{"text/html": "<table><tr><th>k</th><th>v</th></tr><tr><td>a</td><td>1</td></tr></table>"},
 			"| k | v |\n|---|---|\n| a | 1 |"},
+		{"an empty plain text beside html", map[string]string{"text/plain": "", "text/html": "<p>x</p>"}, "x"},
+		{"a drawing in html", map[string]string{"text/html": "<div><svg><style>p{}</style><text>root</text><text>leaf</text></svg></div>"}, "root | leaf"},
 		{"only a repr", map[string]string{"text/plain": "<function f at 0x7f00>"}, "<function f at 0x7f00>"},
 		{"text of a kind without a rule", map[string]string{"text/csv": "a,b"}, "a,b"},
 		{"markdown with a file in it", map[string]string{"text/markdown": "![x](data:image/png;base64,iVBORw0KGgo=) end"},
@@ -103,6 +105,7 @@ func TestWhatLivesInTheBrowserIsANote(t *testing.T) {
 		{"plotly as html", `[{"output_type":"display_data","data":{"text/html":` + string(plotly) + `}}]`, "Plotly chart", ""},
 		{"bokeh", `[{"output_type":"display_data","data":{"application/vnd.bokehjs_exec.v0+json":"","application/javascript":"x"}}]`, "Bokeh chart", ""},
 		{"vega", `[{"output_type":"display_data","data":{"application/vnd.vegalite.v5+json":{},"text/plain":"<VegaLite 5 object>"}}]`, "Vega-Lite chart", ""},
+		{"html without text", `[{"output_type":"display_data","data":{"text/html":"<canvas></canvas>"}}]`, "HTML of 17 bytes", ""},
 		{"an unknown mime type", `[{"output_type":"display_data","data":{"application/x-new":"abc"}}]`, "application/x-new", ""},
 		{"an unknown output type", `[{"output_type":"hologram"}]`, `"hologram"`, ""},
 	} {
