@@ -40,6 +40,10 @@ type Options struct {
 	// OnReady has a goroutine of its own, which should end with the tab.
 	OnReady func(*Tab)
 
+	// Trace sees every frame as it is on the wire, the tab's answers included,
+	// before anything is made of it. It may not keep or change the frame.
+	Trace func(sent bool, frame []byte)
+
 	Log *slog.Logger // default: discard
 }
 

@@ -85,6 +85,21 @@ func (l *Launcher) Open(ctx context.Context, link string) error {
 	return l.run(ctx, append(l.argv[:len(l.argv):len(l.argv)], link))
 }
 
+// Program is the program that Open would start, and starts nothing. The errors are Open's.
+func (l *Launcher) Program() (string, error) {
+	switch {
+	case l.none:
+		return "", ErrNoBrowser
+	case l.argv == nil:
+		return systemProgram()
+	}
+	path, err := exec.LookPath(l.argv[0])
+	if err != nil {
+		return "", &LaunchError{l.argv[0], plainCause(err)}
+	}
+	return path, nil
+}
+
 // Close stops looking after the commands and waits for the goroutines that did. The commands live
 // on; those that end before us stay zombies until we exit, which is soon.
 func (l *Launcher) Close() {

@@ -18,22 +18,38 @@ func ownSession() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setsid: tru
 // openSystem starts the programs that github.com/pkg/browser would, by run: that package leaves them
 // in our process group and waits for them without end. It is used where it does neither, on Windows.
 func (l *Launcher) openSystem(ctx context.Context, link string) error {
+	argv, err := systemCommand(link)
+	if err != nil {
+		return err
+	}
+	return l.run(ctx, argv)
+}
+
+func systemProgram() (string, error) {
+	argv, err := systemCommand("")
+	if err != nil {
+		return "", err
+	}
+	return exec.LookPath(argv[0])
+}
+
+func systemCommand(link string) ([]string, error) {
 	if runtime.GOOS == "darwin" {
-		return l.run(ctx, []string{"open", link})
+		return []string{"open", link}, nil
 	}
 	browser := os.Getenv("BROWSER")
 	if browser == "" && os.Getenv("DISPLAY") == "" && os.Getenv("WAYLAND_DISPLAY") == "" {
-		return ErrNoDisplay // xdg-open would try text browsers
+		return nil, ErrNoDisplay // xdg-open would try text browsers
 	}
 	if argv := browserVariable(browser, link); argv != nil {
-		return l.run(ctx, argv)
+		return argv, nil
 	}
 	for _, opener := range []string{"xdg-open", "x-www-browser", "www-browser"} {
 		if _, err := exec.LookPath(opener); err == nil {
-			return l.run(ctx, []string{opener, link})
+			return []string{opener, link}, nil
 		}
 	}
-	return ErrNoOpener
+	return nil, ErrNoOpener
 }
 
 // browserVariable is the first command in BROWSER that exists. Remote editors set it to a helper in

@@ -29,6 +29,8 @@ func (l *Launcher) openSystem(_ context.Context, link string) error {
 	return nil
 }
 
+func systemProgram() (string, error) { return "ShellExecute", nil }
+
 // child is a handle of our own on a process, which can be asked without waiting.
 type child struct{ handle windows.Handle }
 

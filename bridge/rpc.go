@@ -46,6 +46,7 @@ type peer struct {
 	log    *slog.Logger
 	cut    func()                                      // closes the socket under conn
 	notify func(method string, params json.RawMessage) // called by the reader: must not block
+	trace  func(sent bool, frame []byte)               // called by reader and writer; may be nil
 	out    chan []byte
 	done   chan struct{} // closed when the connection is over
 	wg     sync.WaitGroup
@@ -68,9 +69,9 @@ type answer struct {
 	err    error
 }
 
-func newPeer(conn *websocket.Conn, cut func(), log *slog.Logger, notify func(string, json.RawMessage)) *peer {
+func newPeer(conn *websocket.Conn, cut func(), log *slog.Logger, notify func(string, json.RawMessage), trace func(bool, []byte)) *peer {
 	conn.SetReadLimit(maxFrame)
-	p := &peer{conn: conn, cut: cut, log: log, notify: notify, out: make(chan []byte), done: make(chan struct{}), pending: map[int64]*call{}}
+	p := &peer{conn: conn, cut: cut, log: log, notify: notify, trace: trace, out: make(chan []byte), done: make(chan struct{}), pending: map[int64]*call{}}
 	p.wg.Go(p.read)
 	p.wg.Go(p.write)
 	return p
@@ -151,6 +152,9 @@ func (p *peer) write() {
 	for {
 		select {
 		case frame := <-p.out:
+			if p.trace != nil {
+				p.trace(true, frame)
+			}
 			ctx, stop := context.WithTimeout(context.Background(), writeTimeout)
 			err := p.conn.Write(ctx, websocket.MessageText, frame)
 			stop()
@@ -174,6 +178,9 @@ func (p *peer) read() {
 		if kind != websocket.MessageText {
 			p.log.Warn("tab sent a binary frame", "bytes", len(frame))
 			continue
+		}
+		if p.trace != nil {
+			p.trace(false, frame)
 		}
 		p.receive(frame)
 	}

@@ -120,7 +120,7 @@ func (b *Bridge) takeOver(rival *session, id Identity) (me *session) {
 // serve makes the socket a Tab and follows it to its end.
 func (b *Bridge) serve(me *session, conn *websocket.Conn, tr *traffic) {
 	t := &Tab{traffic: tr, log: b.log, since: time.Now(), refresh: make(chan struct{}, 1), onLog: b.onLog}
-	t.peer = newPeer(conn, func() { tr.Close() }, b.log, t.notified)
+	t.peer = newPeer(conn, func() { tr.Close() }, b.log, t.notified, b.opts.Trace)
 	why := ""
 	defer func() {
 		t.peer.close(websocket.StatusNormalClosure, "")
