@@ -21,9 +21,9 @@ if sys.version_info < (3, 8): sys.exit(4)
 from importlib.util import find_spec
 sys.exit(0 if all(map(find_spec, ("ipykernel", "jupyter_client", "zmq"))) else 3)`
 
-// findPython returns the interpreter to use: the named one, the one in COLAB_MCP_PYTHON, the first that
+// FindPython returns the interpreter to use: the named one, the one in COLAB_MCP_PYTHON, the first that
 // has ipykernel, or the first that works.
-func findPython(named string) (string, error) {
+func FindPython(named string) (string, error) {
 	if named == "" {
 		named = os.Getenv("COLAB_MCP_PYTHON")
 	}

@@ -7,7 +7,10 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"runtime"
+	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 )
 
@@ -23,7 +26,7 @@ func kinds(t *testing.T, f func(t *testing.T, p *peer, tab *Tab)) {
 
 func newPythonTab(t testing.TB, plain bool) *Tab {
 	t.Helper()
-	python, err := findPython("")
+	python, err := FindPython("")
 	missing := ""
 	switch {
 	case err != nil:
@@ -290,4 +293,54 @@ func TestMissingPythonSaysWhatToInstall(t *testing.T) {
 	if _, err := New(Options{Python: "false"}); !errors.Is(err, ErrNoPython) {
 		t.Errorf("error %v", err)
 	}
+}
+
+// A stand-in for pyplot: the real one is not installed everywhere.
+func TestPlainPythonShowsFiguresOfTheCell(t *testing.T) {
+	p := connect(t, newPythonTab(t, true))
+	p.run(`import sys, types
+class Figure:
+  def savefig(self, out, format, bbox_inches): out.write(b'\x89PNG')
+plt = types.ModuleType('matplotlib.pyplot')
+plt.open = []
+plt.get_fignums = lambda: list(plt.open)
+plt.figure = lambda n: Figure()
+plt.close = lambda fig: plt.open.clear()
+sys.modules['matplotlib.pyplot'] = plt`)
+	if c := p.run("plt.open.append(1)"); len(c.Outputs) != 1 || string(c.Outputs[0].Data["image/png"]) != `"iVBORw=="` {
+		t.Errorf("%+v", c.Outputs)
+	}
+	if c := p.run("1"); len(c.Outputs) != 1 {
+		t.Errorf("the figure is shown again: %+v", c.Outputs)
+	}
+}
+
+// A child that a cell left running ends with the kernel, and a forked one does not speak for it.
+func TestChildrenOfCells(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("Windows has no fork")
+	}
+	kinds(t, func(t *testing.T, p *peer, tab *Tab) {
+		c := p.run("import os, sys, subprocess\npid = os.fork()\nif pid == 0:\n  print('from the child', flush=True)\n  os._exit(0)\n_ = os.waitpid(pid, 0)")
+		if got := text(c, "stdout"); got != "from the child\n" {
+			t.Errorf("forked: %q", got)
+		}
+		c = p.run("print(subprocess.Popen(['sleep', '600']).pid)")
+		pid, err := strconv.Atoi(strings.TrimSpace(text(c, "stdout")))
+		if err != nil {
+			t.Fatal(err)
+		}
+		child, err := os.FindProcess(pid)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := tab.kernel.Close(); err != nil {
+			t.Fatal(err)
+		}
+		for child.Signal(syscall.Signal(0)) == nil { // until init has reaped it
+			if stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid)); err == nil && bytes.Contains(stat, []byte(") Z ")) {
+				break
+			}
+		}
+	})
 }

@@ -83,7 +83,7 @@ func New(o Options) (*Tab, error) {
 		t.log = slog.New(slog.DiscardHandler)
 	}
 	if t.kernel == nil {
-		python, err := findPython(o.Python)
+		python, err := FindPython(o.Python)
 		if err != nil {
 			return nil, err
 		}
