@@ -169,8 +169,9 @@ func (p *peer) write() {
 }
 
 func (p *peer) read() {
+	in := frames{conn: p.conn}
 	for {
-		kind, frame, err := p.conn.Read(context.Background())
+		kind, frame, err := in.next(context.Background())
 		if err != nil {
 			p.end(err, func() { p.conn.CloseNow() })
 			return

@@ -22,8 +22,9 @@ type commandLine struct {
 
 	Serve serveCmd `cmd:"" default:"1" hidden:"" help:"Serve MCP on stdin and stdout (the default)."`
 
-	Tab tabCmd `cmd:"" help:"Be the stand-in: takes the link that would go to a browser and drives a local Jupyter kernel."`
-	Ver verCmd `cmd:"" name:"version" help:"Print version, commit and Go version."`
+	Demo demoCmd `cmd:"" help:"Play the main job on a local stand-in for Colab: needs python3, no browser and no account."`
+	Tab  tabCmd  `cmd:"" help:"Be the stand-in: takes the link that would go to a browser and drives a local Jupyter kernel."`
+	Ver  verCmd  `cmd:"" name:"version" help:"Print version, commit and Go version."`
 }
 
 // settings are the flags of the server.

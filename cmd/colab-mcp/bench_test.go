@@ -1,0 +1,301 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/coder/websocket"
+)
+
+// The bench compares, in one run, a call relayed by the real program with a
+// bare WebSocket that echoes the same bytes: what a relay must take in and give
+// out, and nothing else. Ratios are what counts; the times are this machine's.
+
+// BenchmarkRelay relays get_cells with answers of several sizes.
+func BenchmarkRelay(b *testing.B) {
+	for _, c := range []struct {
+		name        string
+		size, calls int
+	}{{"64B", 64, 2000}, {"1MiB", 1 << 20, 60}, {"16MiB", 16 << 20, 12}} {
+		b.Run(c.name, func(b *testing.B) {
+			for b.Loop() {
+				relay, limit := medians(b, c.size, c.calls)
+				b.ReportMetric(float64(limit.Microseconds()), "limit-µs")
+				b.ReportMetric(float64(relay.Microseconds()), "relay-µs")
+				b.ReportMetric(float64(relay)/float64(limit), "ratio")
+				b.ReportMetric(0, "ns/op")
+			}
+		})
+	}
+}
+
+// medians measures both sides turn and turn about.
+func medians(b *testing.B, size, calls int) (relay, limit time.Duration) {
+	answer := benchAnswer(size)
+	bare := newBareSocket(b, answer)
+	p := newBenchProcess(b, answer)
+	var relays, limits []time.Duration
+	for i := range calls + calls/10 {
+		began := time.Now()
+		bare.echo(b)
+		middle := time.Now()
+		p.call(b, "get_cells")
+		if i >= calls/10 { // the first are for warming up
+			limits = append(limits, middle.Sub(began))
+			relays = append(relays, time.Since(middle))
+		}
+	}
+	return median(relays), median(limits)
+}
+
+// BenchmarkMemory is the peak of resident memory of a fresh process after one
+// answer of 48 MiB, over its size.
+func BenchmarkMemory(b *testing.B) {
+	const size = 48 << 20
+	for b.Loop() {
+		p := newBenchProcess(b, benchAnswer(size))
+		p.call(b, "get_cells")
+		status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.cmd.Process.Pid))
+		if err != nil {
+			b.Skip("peak memory is read from /proc: ", err)
+		}
+		m := regexp.MustCompile(`VmHWM:\s+(\d+) kB`).FindSubmatch(status)
+		var kb float64
+		fmt.Sscan(string(m[1]), &kb)
+		b.ReportMetric(kb/1024, "peak-MiB")
+		b.ReportMetric(kb*1024/size, "ratio")
+		b.ReportMetric(0, "ns/op")
+	}
+}
+
+// BenchmarkStart is the time from the start of the process to its first
+// tools/list answer.
+func BenchmarkStart(b *testing.B) {
+	program := benchProgram(b)
+	for b.Loop() {
+		var times []time.Duration
+		for range 21 {
+			began := time.Now()
+			p := startBenchProcess(b, program)
+			times = append(times, time.Since(began))
+			p.end()
+		}
+		b.ReportMetric(float64(median(times).Microseconds())/1000, "start-ms")
+		b.ReportMetric(0, "ns/op")
+	}
+}
+
+func median(d []time.Duration) time.Duration {
+	slices.Sort(d)
+	return d[len(d)/2]
+}
+
+// benchAnswer is a get_cells result of size bytes.
+func benchAnswer(size int) []byte {
+	frame := `{"content":[{"type":"text","text":""}]}`
+	return []byte(strings.Replace(frame, `""`, `"`+strings.Repeat("x", max(0, size-len(frame)))+`"`, 1))
+}
+
+// benchProgram builds the program as a user would.
+func benchProgram(b *testing.B) string {
+	path := filepath.Join(b.TempDir(), "colab-mcp")
+	if out, err := exec.Command("go", "build", "-o", path, ".").CombinedOutput(); err != nil {
+		b.Fatalf("go build: %v\n%s", err, out)
+	}
+	return path
+}
+
+// bareSocket is the limit: the answer's bytes there and back over a WebSocket.
+type bareSocket struct {
+	conn  *websocket.Conn
+	bytes []byte
+}
+
+func newBareSocket(b *testing.B, answer []byte) *bareSocket {
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		c, err := websocket.Accept(w, r, nil)
+		if err != nil {
+			return
+		}
+		defer c.CloseNow()
+		c.SetReadLimit(-1)
+		for {
+			_, frame, err := c.Read(r.Context())
+			if err != nil || c.Write(r.Context(), websocket.MessageText, frame) != nil {
+				return
+			}
+		}
+	}))
+	c, _, err := websocket.Dial(context.Background(), srv.URL, nil)
+	if err != nil {
+		b.Fatal(err)
+	}
+	c.SetReadLimit(-1)
+	b.Cleanup(func() {
+		c.CloseNow()
+		srv.Close()
+	})
+	return &bareSocket{c, answer}
+}
+
+func (s *bareSocket) echo(b *testing.B) {
+	if err := s.conn.Write(context.Background(), websocket.MessageText, s.bytes); err != nil {
+		b.Fatal(err)
+	}
+	if _, _, err := s.conn.Read(context.Background()); err != nil {
+		b.Fatal(err)
+	}
+}
+
+// benchProcess is the program with a bare client at its pipes.
+type benchProcess struct {
+	cmd *exec.Cmd
+	in  io.WriteCloser
+	out io.Reader
+	buf []byte
+}
+
+func startBenchProcess(b *testing.B, program string, args ...string) *benchProcess {
+	p := &benchProcess{cmd: exec.Command(program, append([]string{"--state-dir", b.TempDir()}, args...)...)}
+	p.cmd.Env = environment()
+	p.in, _ = p.cmd.StdinPipe()
+	p.out, _ = p.cmd.StdoutPipe()
+	if err := p.cmd.Start(); err != nil {
+		b.Fatal(err)
+	}
+	p.ask(b, `"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"bench","version":"1"}}`)
+	fmt.Fprintln(p.in, `{"jsonrpc":"2.0","method":"notifications/initialized"}`)
+	p.ask(b, `"tools/list"`)
+	return p
+}
+
+// newBenchProcess is the program with a tab that answers every call with
+// answer.
+func newBenchProcess(b *testing.B, answer []byte) *benchProcess {
+	links := make(chan string, 1)
+	post := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		link, _ := io.ReadAll(r.Body)
+		links <- string(link)
+	}))
+	defer post.Close()
+	script := filepath.Join(b.TempDir(), "browser")
+	if err := os.WriteFile(script, []byte("#!/bin/sh\nprintf '%s' \"$1\" > \"$0.link.tmp\" && mv \"$0.link.tmp\" \"$0.link\"\n"), 0o700); err != nil {
+		b.Fatal(err)
+	}
+	p := startBenchProcess(b, benchProgram(b), "--browser", script)
+	go func() {
+		p.ask(b, `"tools/call","params":{"name":"open_colab_browser_connection","arguments":{}}`)
+		close(links)
+	}()
+	var link []byte
+	for link == nil {
+		link, _ = os.ReadFile(script + ".link")
+	}
+	conn := benchTab(b, string(link), answer)
+	<-links
+	b.Cleanup(func() {
+		p.end()
+		conn.CloseNow()
+	})
+	return p
+}
+
+// benchTab dials in as a tab and answers with as little work as there can be.
+func benchTab(b *testing.B, link string, answer []byte) *websocket.Conn {
+	m := regexp.MustCompile(`mcpProxyToken=([^&]+)&mcpProxyPort=(\d+)`).FindStringSubmatch(link)
+	conn, _, err := websocket.Dial(context.Background(), "ws://localhost:"+m[2]+"/?access_token="+m[1], &websocket.DialOptions{
+		Subprotocols: []string{"mcp"}, HTTPHeader: http.Header{"Origin": {"https://colab.research.google.com"}},
+	})
+	if err != nil {
+		b.Fatal(err)
+	}
+	list := []byte(`{"tools":[{"name":"get_cells","inputSchema":{"type":"object","properties":{}}}]}`)
+	hello := []byte(`{"protocolVersion":"2025-06-18","capabilities":{},"serverInfo":{"name":"bench","version":"1"}}`)
+	id := regexp.MustCompile(`"id":(\d+)`)
+	go func() {
+		for {
+			_, frame, err := conn.Read(context.Background())
+			if err != nil {
+				return
+			}
+			m := id.FindSubmatch(frame)
+			if m == nil {
+				continue
+			}
+			result := answer
+			switch {
+			case bytes.Contains(frame, []byte(`"initialize"`)):
+				result = hello
+			case bytes.Contains(frame, []byte(`"tools/list"`)):
+				result = list
+			case bytes.Contains(frame, []byte(`"ping"`)):
+				result = []byte(`{}`)
+			}
+			reply := slices.Concat([]byte(`{"jsonrpc":"2.0","id":`), m[1], []byte(`,"result":`), result, []byte(`}`))
+			if conn.Write(context.Background(), websocket.MessageText, reply) != nil {
+				return
+			}
+		}
+	}()
+	return conn
+}
+
+func (p *benchProcess) call(b *testing.B, tool string) {
+	p.ask(b, `"tools/call","params":{"name":"`+tool+`","arguments":{}}`)
+}
+
+// ask sends a request and reads up to its answer; only the last call's may
+// come.
+func (p *benchProcess) ask(b *testing.B, rest string) {
+	if _, err := fmt.Fprintf(p.in, `{"jsonrpc":"2.0","id":1,"method":%s}`+"\n", rest); err != nil {
+		b.Fatal(err)
+	}
+	for {
+		line := p.line(b)
+		if bytes.HasPrefix(line, []byte(`{"jsonrpc":"2.0","id":1,`)) {
+			if bytes.Contains(line[:min(len(line), 400)], []byte(`"isError":true`)) {
+				b.Fatalf("%s: %.300s", rest, line)
+			}
+			return
+		}
+	}
+}
+
+// line reads one line into a buffer that stays, as a careful client would.
+func (p *benchProcess) line(b *testing.B) []byte {
+	if p.buf == nil {
+		p.buf = make([]byte, 64<<20)
+	}
+	n := 0
+	for {
+		m, err := p.out.Read(p.buf[n:])
+		n += m
+		if m > 0 && p.buf[n-1] == '\n' {
+			if i := bytes.IndexByte(p.buf[:n], '\n'); i == n-1 {
+				return p.buf[:n]
+			}
+			at := bytes.LastIndexByte(p.buf[:n-1], '\n')
+			return p.buf[at+1 : n] // several lines at once: the answer is the last
+		}
+		if err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+func (p *benchProcess) end() {
+	p.in.Close()
+	p.cmd.Wait()
+}
