@@ -65,7 +65,7 @@ func (a arguments) index(name string, def int64) int {
 // parse checks raw as the page's validator (zod) does and words what is wrong in its way.
 func (t *tool) parse(raw json.RawMessage) (arguments, error) {
 	fail := func(what ...string) (arguments, error) {
-		return nil, fmt.Errorf("Invalid arguments for %s: %s", t.name, strings.Join(what, "; ")) //nolint:staticcheck // words of the wire
+		return nil, wireError("Invalid arguments for " + t.name + ": " + strings.Join(what, "; "))
 	}
 	if len(bytes.TrimSpace(raw)) == 0 {
 		raw = json.RawMessage("{}")

@@ -4,7 +4,6 @@ import (
 	"crypto/rand"
 	"encoding/base64"
 	"encoding/json"
-	"fmt"
 	"slices"
 	"strconv"
 	"sync"
@@ -42,10 +41,10 @@ func newID() string {
 	return base64.RawURLEncoding.EncodeToString(b[:])
 }
 
-// A notFoundError uses Colab's own words, which clients know.
-type notFoundError struct{ id string }
+// A wireError is a failure in the words of Colab's page, which clients know; it is answered as isError.
+type wireError string
 
-func (e notFoundError) Error() string { return fmt.Sprintf("No cell was found with ID '%s'", e.id) }
+func (e wireError) Error() string { return string(e) }
 
 // find returns the index of the cell with that id. The caller holds mu.
 func (nb *notebook) find(id string) (int, error) {
@@ -54,7 +53,7 @@ func (nb *notebook) find(id string) (int, error) {
 			return i, nil
 		}
 	}
-	return 0, notFoundError{id}
+	return 0, wireError("No cell was found with ID '" + id + "'")
 }
 
 // insert puts a new cell at index, or at the end if index is past it, and returns its id.
@@ -114,7 +113,7 @@ func (nb *notebook) code(id string) (*cell, string, error) {
 	}
 	c := nb.cells[i]
 	if c.kind != "code" {
-		return nil, "", fmt.Errorf("Cell with ID '%s' is not a code cell", id) //nolint:staticcheck // words of the wire
+		return nil, "", wireError("The cell with ID '" + id + "' is not a code cell")
 	}
 	return c, c.source, nil
 }

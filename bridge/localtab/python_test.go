@@ -2,7 +2,6 @@ package localtab
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -274,7 +273,7 @@ func TestCloseEndsARunningKernel(t *testing.T) {
 func TestRestartForgetsVariables(t *testing.T) {
 	kinds(t, func(t *testing.T, p *peer, tab *Tab) {
 		p.run("x = 1")
-		if err := tab.kernel.Restart(context.Background()); err != nil {
+		if err := tab.Restart(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		if c := p.run("'x' in globals()"); *c.Count != 1 || string(c.Outputs[0].Data["text/plain"]) != `["False"]` {

@@ -118,6 +118,10 @@ func (t *Tab) Interrupt() {
 	}
 }
 
+// Restart gives the tab a fresh kernel, as "Restart session" does in Colab: cells and ids stay, variables
+// are gone, counts start again at 1. A running cell ends with what it has shown.
+func (t *Tab) Restart(ctx context.Context) error { return t.kernel.Restart(ctx) }
+
 // Close ends the kernel, saves the notebook and waits for everything New started.
 func (t *Tab) Close() error {
 	t.cancel()

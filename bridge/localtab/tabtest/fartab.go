@@ -2,6 +2,7 @@ package tabtest
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"net"
 	"net/http"
@@ -171,7 +172,7 @@ func (f *FarTab) wait() {
 // Gone is closed when the socket to the bridge has ended, from whichever side.
 func (f *FarTab) Gone() <-chan struct{} { return f.gone }
 
-// Set changes knobs from here on.
+// Set changes knobs from here on. Maps and slices are replaced, not changed in place.
 func (f *FarTab) Set(change func(*Knobs)) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -231,7 +232,7 @@ func (f *FarTab) InjectBinary(frame []byte) {
 }
 
 // AddTools lists more tools and announces them once per tool, in a burst over that time.
-func (f *FarTab) AddTools(over time.Duration, tools ...[]byte) {
+func (f *FarTab) AddTools(over time.Duration, tools ...json.RawMessage) {
 	for i, tool := range tools {
 		if i > 0 {
 			time.Sleep(over / time.Duration(len(tools)))
