@@ -24,10 +24,11 @@ func BenchmarkRun(b *testing.B) {
 				id := p.addCode(c.code)
 				var empty struct{}
 				p.payload("run_code_cell", obj{"cellId": id}, &empty)
+				update := fmt.Sprintf(`{"name":"update_cell","arguments":{"cellId":%q,"content":%q}}`, id, c.code)
 				b.SetBytes(c.bytes)
 				for b.Loop() {
 					if strings.HasPrefix(c.name, "source") {
-						_, ch := p.startTool("update_cell", obj{"cellId": id, "content": c.code})
+						_, ch := p.start("tools/call", update)
 						<-ch
 					}
 					_, ch := p.startTool("run_code_cell", obj{"cellId": id})
