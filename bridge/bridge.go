@@ -77,6 +77,8 @@ type Bridge struct {
 	stop context.CancelFunc
 	wg   sync.WaitGroup
 
+	starting sync.Mutex // held by the one that binds
+
 	mu      sync.Mutex // guards all below; changed by update only
 	st      state
 	changed chan struct{} // closed at the next change
@@ -99,10 +101,12 @@ type state struct {
 
 // session is one socket's stay in the slot.
 type session struct {
-	tab   *Tab   // nil until the socket is up
-	phase string // what its handshake waits for
-	ready bool
-	over  chan struct{} // closed when the slot is free again
+	tab     *Tab   // nil until the socket is up
+	phase   string // what its handshake waits for
+	ready   bool
+	retired bool          // its token is no longer good
+	opening *opening      // what was asked for when it came
+	over    chan struct{} // closed when the slot is free again
 }
 
 // New returns a Bridge that does not listen yet.
@@ -125,6 +129,8 @@ func New(o Options) *Bridge {
 // Start listens. A port that cannot be had is reported by every later use of
 // the bridge, and tried again when a tab is opened: the agent's side lives on.
 func (b *Bridge) Start() error {
+	b.starting.Lock()
+	defer b.starting.Unlock()
 	b.mu.Lock()
 	id, bound, closed := b.st.id, b.st.bound, b.st.closed
 	b.mu.Unlock()
@@ -206,12 +212,18 @@ func (b *Bridge) look(f func(*state)) (changed <-chan struct{}) {
 	return b.changed
 }
 
-// ready is the live tab, nil when there is none.
+// ready is the live tab, nil when there is none. One whose connection is over
+// keeps the slot for a moment more.
 func (s *state) ready() *Tab {
-	if s.slot == nil || !s.slot.ready {
+	if s.slot == nil || !s.slot.ready || s.slot.retired {
 		return nil
 	}
-	return s.slot.tab
+	select {
+	case <-s.slot.tab.Gone():
+		return nil
+	default:
+		return s.slot.tab
+	}
 }
 
 // Gate is the one line for everything that may run code. It outlives tabs.

@@ -32,7 +32,7 @@ func (t *Tab) handshake(ctx context.Context, client string, phase func(string)) 
 		ProtocolVersion string          `json:"protocolVersion"`
 		ServerInfo      json.RawMessage `json:"serverInfo"`
 	}
-	if err := json.Unmarshal(raw, &hello); err != nil {
+	if err := lenient(raw, &hello); err != nil {
 		return fmt.Errorf("initialize: %w", err)
 	}
 	t.version, t.server = hello.ProtocolVersion, hello.ServerInfo
@@ -41,11 +41,21 @@ func (t *Tab) handshake(ctx context.Context, client string, phase func(string)) 
 	}
 	phase("tools/list")
 	tools, err := t.list(ctx)
-	if err != nil {
+	if err != nil && !errors.Is(err, errEndless) {
 		return fmt.Errorf("tools/list: %w", err)
 	}
 	t.setTools(tools)
 	return nil
+}
+
+// lenient decodes what has the expected type and leaves out the rest: pages
+// send more than anybody has written down.
+func lenient(raw json.RawMessage, v any) error {
+	err := json.Unmarshal(raw, v)
+	if _, odd := errors.AsType[*json.UnmarshalTypeError](err); odd {
+		return nil
+	}
+	return err
 }
 
 // ask is a plain request whose answer is waited for until ctx ends.
@@ -65,8 +75,11 @@ func (t *Tab) ask(ctx context.Context, method string, params json.RawMessage) (j
 	}
 }
 
-// list reads the whole tool list. A tab whose pages never end is believed up
-// to the bounds, or until a cursor comes twice.
+// errEndless comes with the part of a tool list that was read before its
+// pages passed the bounds or began again.
+var errEndless = errors.New("the tab's list has no end")
+
+// list reads the whole tool list.
 func (t *Tab) list(ctx context.Context) ([]Tool, error) {
 	var tools []Tool
 	seen := map[string]bool{}
@@ -80,7 +93,7 @@ func (t *Tab) list(ctx context.Context) ([]Tool, error) {
 			Tools  []Tool `json:"tools"`
 			Cursor string `json:"nextCursor"`
 		}
-		if err := json.Unmarshal(raw, &page); err != nil {
+		if err := lenient(raw, &page); err != nil {
 			return nil, err
 		}
 		for _, tool := range page.Tools {
@@ -89,22 +102,25 @@ func (t *Tab) list(ctx context.Context) ([]Tool, error) {
 				tools = append(tools, tool)
 			}
 		}
-		if page.Cursor == "" || seen[page.Cursor] {
+		if page.Cursor == "" {
+			if len(tools) == 0 {
+				return nil, errors.New("the tab lists no tools")
+			}
+			return tools, nil
+		}
+		if seen[page.Cursor] {
 			break
 		}
 		seen[page.Cursor] = true
 		cursor, _ := json.Marshal(page.Cursor)
 		params = fmt.Appendf(nil, `{"cursor":%s}`, cursor)
 	}
-	if len(tools) == 0 {
-		return nil, errors.New("the tab lists no tools")
-	}
-	return tools, nil
+	return tools, errEndless
 }
 
 // keepTools follows the tab's tool list until the connection ends. Bursts of
-// announcements become one question; a list that is empty or does not come
-// leaves the last good one.
+// announcements become one question; a list that is empty, endless or does not
+// come leaves the last good one.
 func (t *Tab) keepTools(changed func()) {
 	for {
 		select {

@@ -54,6 +54,7 @@ type opening struct {
 	began  time.Time
 	launch error // the browser could not be started
 	spent  bool  // its page came and went: it must be opened again
+	failed bool  // somebody waited for it in vain
 }
 
 // Ask is what a caller of Open wants.
@@ -100,10 +101,8 @@ func (b *Bridge) request(ask Ask) (link Link, fresh bool, err error) {
 			err = &BusyError{op, since}
 			return
 		}
-		if s.notebook != (Link{}) && !s.notebook.Serves(link) { // the old page must not come back
-			port := s.id.Port
-			s.id = NewIdentity(port)
-			retired = s.slot
+		if (s.notebook != (Link{}) || s.slot != nil) && !s.notebook.Serves(link) { // the old page must not come back
+			retired = s.rotate()
 		}
 		s.begin(link)
 		fresh = true
@@ -144,6 +143,15 @@ func (s *state) begin(link Link) {
 	s.opening = &opening{link: link, began: time.Now()}
 	s.notebook, s.ours, s.drop = link, true, ""
 	clear(s.refused)
+}
+
+// rotate replaces the token and returns who came with the old one, if anybody.
+func (s *state) rotate() *session {
+	s.id = NewIdentity(s.id.Port)
+	if s.slot != nil {
+		s.slot.retired = true
+	}
+	return s.slot
 }
 
 // retire closes a tab whose token is no longer good and waits for its place.
@@ -208,7 +216,12 @@ func (b *Bridge) await(ctx context.Context, link Link, fresh bool, began time.Ti
 		case <-ctx.Done():
 			return got, ctx.Err()
 		case <-timeout.C:
-			b.update(func(s *state) { s.backoff.failed(time.Now()) })
+			b.update(func(s *state) {
+				if s.opening != nil && !s.opening.failed { // once for all who wait for it
+					s.opening.failed = true
+					s.backoff.failed(time.Now())
+				}
+			})
 			return got, nil
 		case <-tick.C:
 			if tell != nil {
@@ -268,7 +281,7 @@ func (b *Bridge) Tab(ctx context.Context, tell func(time.Duration, string)) (*Ta
 			none = b.noTab(s)
 		case time.Now().Before(s.backoff.until):
 			none = b.noTab(s)
-		case s.opening == nil || s.opening.spent || s.backoff.wait > 0:
+		case s.opening == nil || s.opening.spent || s.opening.failed:
 			if b.opts.NoReopen {
 				none = b.noTab(s)
 				return
@@ -326,10 +339,7 @@ func (b *Bridge) noTab(s *state) *NoTabError {
 // why, and its link no longer works. Port and notebook stay.
 func (b *Bridge) Rotate() {
 	var slot *session
-	b.update(func(s *state) {
-		s.id = NewIdentity(s.id.Port)
-		slot = s.slot
-	})
+	b.update(func(s *state) { slot = s.rotate() })
 	if slot != nil {
 		b.retire(slot, "the token was replaced")
 	}

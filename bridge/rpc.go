@@ -209,9 +209,12 @@ func (p *peer) receive(frame []byte) {
 }
 
 // salvage fails the call that a broken frame answers: dropping the frame would
-// hang the call.
+// hang the call. One with a method answers nothing, its id is the tab's.
 func (p *peer) salvage(frame []byte, env envelope, err error) {
 	p.log.Warn("tab sent a frame that cannot be read", "bytes", len(frame), "err", err)
+	if env.method != nil {
+		return
+	}
 	if id, ok := callID(env.id); ok {
 		p.resolve(id, answer{err: &FrameError{err}})
 		return

@@ -87,7 +87,7 @@ func (b *Bridge) claim(id Identity) (me, rival *session) {
 		case s.closed || s.id != id:
 			return
 		case s.slot == nil:
-			me = &session{phase: "upgrade", over: make(chan struct{})}
+			me = &session{phase: "upgrade", opening: s.opening, over: make(chan struct{})}
 			s.slot = me
 		default:
 			rival = s.slot
@@ -126,9 +126,12 @@ func (b *Bridge) serve(me *session, conn *websocket.Conn, tr *traffic) {
 		t.peer.close(websocket.StatusNormalClosure, "")
 		b.release(me, why)
 	}()
-	closed := false
-	b.update(func(s *state) { me.tab, closed = t, s.closed })
-	if closed {
+	closed, retired := false, false
+	b.update(func(s *state) { me.tab, closed, retired = t, s.closed, me.retired })
+	if retired {
+		t.peer.close(StatusMoved, "the token was replaced")
+	}
+	if closed || retired {
 		return
 	}
 	b.log.Info("tab connected")
@@ -148,16 +151,16 @@ func (b *Bridge) serve(me *session, conn *websocket.Conn, tr *traffic) {
 	})
 	b.flood.forget()
 	b.log.Info("tab ready", "tools", len(t.Tools()), "protocol", t.version, "server", string(t.server))
-	b.announce(t)
+	b.announce()
 	if b.opts.OnReady != nil {
 		b.wg.Go(func() { b.opts.OnReady(t) })
 	}
 	b.wg.Go(t.watch)
-	b.wg.Go(func() { t.keepTools(func() { b.announce(t) }) })
+	b.wg.Go(func() { t.keepTools(b.announce) })
 	<-t.Gone()
 	why = t.reason().Error()
 	b.log.Info("tab gone", "reason", why, "after", time.Since(t.since).Round(time.Millisecond))
-	b.announce(nil)
+	b.announce()
 }
 
 // release frees the place. why is how a ready tab ended.
@@ -168,23 +171,26 @@ func (b *Bridge) release(me *session, why string) {
 		}
 		if why != "" {
 			s.drop = why
-		} else if s.opening != nil && me.tab != nil {
-			s.opening.spent = true // its page will not dial again by itself
+		} else if me.opening != nil && me.tab != nil {
+			me.opening.spent = true // its page will not dial again by itself
 		}
 	})
 	close(me.over)
 }
 
-// announce tells the owner what the live tab offers; nil: there is none.
-func (b *Bridge) announce(t *Tab) {
+// announce tells the owner what the live tab offers when the word gets
+// through, so that the last word is right whichever tab it was about.
+func (b *Bridge) announce() {
 	if b.opts.OnTools == nil {
 		return
 	}
-	var tools []Tool
-	if t != nil {
-		tools = t.Tools()
-	}
-	b.events.do(func() { b.opts.OnTools(tools) })
+	b.events.do(func() {
+		var tools []Tool
+		if t := b.Live(); t != nil {
+			tools = t.Tools()
+		}
+		b.opts.OnTools(tools)
+	})
 }
 
 func (b *Bridge) onLog(params json.RawMessage) {
