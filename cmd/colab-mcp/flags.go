@@ -12,6 +12,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"colab-mcp/bridge"
+	"colab-mcp/notebook"
 )
 
 // commandLine is every flag and command. The server's own flags are at the top
@@ -22,9 +23,11 @@ type commandLine struct {
 
 	Serve serveCmd `cmd:"" default:"1" hidden:"" help:"Serve MCP on stdin and stdout (the default)."`
 
-	Demo demoCmd `cmd:"" help:"Play the main job on a local stand-in for Colab: needs python3, no browser and no account."`
-	Tab  tabCmd  `cmd:"" help:"Be the stand-in: takes the link that would go to a browser and drives a local Jupyter kernel."`
-	Ver  verCmd  `cmd:"" name:"version" help:"Print version, commit and Go version."`
+	Demo    demoCmd    `cmd:"" help:"Play the main job on a local stand-in for Colab: needs python3, no browser and no account."`
+	Install installCmd `cmd:"" help:"Tell an agent's program (Gemini CLI, Windsurf, Claude Code, Codex, opencode) of this server."`
+	Logs    logsCmd    `cmd:"" help:"Print the newest log lines."`
+	Tab     tabCmd     `cmd:"" help:"Be the stand-in: takes the link that would go to a browser and drives a local Jupyter kernel."`
+	Ver     verCmd     `cmd:"" name:"version" help:"Print version, commit and Go version."`
 }
 
 // settings are the flags of the server.
@@ -43,6 +46,8 @@ type settings struct {
 	Browser     string   `env:"COLAB_MCP_BROWSER" placeholder:"CMD" help:"Command that opens a link, which is appended as its last argument; none = do not open, return the link."`
 	AllowDir    []string `name:"allow-dir" sep:"none" placeholder:"DIR" help:"Read and write local files only below this folder (repeatable; COLAB_MCP_ALLOW_DIRS is a path list)."`
 	MaxTransfer size     `name:"max-transfer" env:"COLAB_MCP_MAX_TRANSFER" placeholder:"SIZE" default:"2GiB" help:"Refuse to transfer a larger file."`
+
+	local *notebook.Local `kong:"-"` // what AllowDir opens
 }
 
 // AfterApply checks what the parser cannot and fills in defaults.
@@ -59,8 +64,11 @@ func (s *settings) AfterApply() error {
 	if list := os.Getenv("COLAB_MCP_ALLOW_DIRS"); list != "" && len(s.AllowDir) == 0 {
 		s.AllowDir = filepath.SplitList(list)
 	}
+	var err error
+	if s.local, err = notebook.NewLocal(s.AllowDir); err != nil {
+		return fmt.Errorf("--allow-dir: %w", err)
+	}
 	for _, dir := range []*string{&s.StateDir, &s.Log} {
-		var err error
 		if *dir, err = absolute(*dir); err != nil {
 			return err
 		}

@@ -19,6 +19,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"os"
 
@@ -49,7 +50,7 @@ func run(args []string) int {
 	}
 	if err := ctx.Run(&cli.settings); err != nil {
 		fmt.Fprintln(os.Stderr, "colab-mcp:", err)
-		if _, wrong := err.(usageError); wrong {
+		if _, wrong := errors.AsType[usageError](err); wrong { // kong joins errors
 			return 2
 		}
 		return 1
