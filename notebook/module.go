@@ -12,6 +12,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"strings"
 	"unicode"
 )
@@ -57,11 +58,24 @@ func NewModule(name, source string) Module {
 	return Module{name: "_colab_mcp_" + name + "_" + hex.EncodeToString(sum[:6]), source: source}
 }
 
+// calls reports whether a cell's source is a call of one of our modules, as Call and InstallAndCall write it.
+func calls(source string) bool {
+	title, call, _ := strings.Cut(source, "\n")
+	return strings.HasPrefix(title, "#@title colab-mcp · ") && strings.Contains(call[:min(len(call), 1<<10)], "'_colab_mcp_") || // installed
+		strings.HasPrefix(title, "#@title colab-mcp · ") && strings.HasPrefix(call, "(__import__('builtins').exec(")
+}
+
 // Call writes the cell that calls fn with the fields of args (a struct or map; nil = none) as its keyword arguments. The title, if any, is for
 // the human who watches the notebook. The marker finds the reply in the cell's outputs, see ParseReply.
 func (m Module) Call(title, fn string, args any) (code, marker string, err error) {
 	return m.CallData(title, fn, args, nil)
 }
+
+// missing is what a kernel without the module answers.
+var missing = check(`{"missing":true}`) + `{"missing":true}`
+
+// check is the sum that calls and replies carry: a page, a thread that prints in between, may damage them without making them illegible.
+func check(text string) string { return fmt.Sprintf("%08x", crc32.ChecksumIEEE([]byte(text))) }
 
 // CallData is Call with bytes that reach fn as its argument data; nil sends none.
 func (m Module) CallData(title, fn string, args any, data []byte) (code, marker string, err error) {
@@ -69,18 +83,23 @@ func (m Module) CallData(title, fn string, args any, data []byte) (code, marker 
 	if err != nil {
 		return "", "", err
 	}
-	// Without the module the cell must not raise either: that would make the kernel drop what is queued behind it.
-	return titleLine(title) + "getattr(__import__('sys').modules.get('" + m.name + "'), 'call', lambda key, *_: __import__('builtins').print('colab-mcp:' + key + ':{\"missing\":true}'))" + tail,
-		replyMarker(key), nil
+	return titleLine(title) + m.function() + tail, replyMarker(key), nil
 }
 
-// installer runs in globals of its own, where name and code are given.
+// function is the module's call. Without the module the cell must not raise either: that would make the kernel drop what is queued behind it.
+func (m Module) function() string {
+	return "getattr(__import__('sys').modules.get('" + m.name + "'), 'call', lambda key, *_: __import__('builtins').print('colab-mcp:' + key + ':" + missing + "'))"
+}
+
+// installer runs in globals of its own, where name and code are given. If it fails, the call behind it says that the module is missing.
 const installer = `import base64, sys, types, zlib
-module = sys.modules.get(name)
-if module is None:
-    module = types.ModuleType(name)
-    exec(compile(zlib.decompress(base64.b64decode(code)), "<" + name + ">", "exec"), module.__dict__)
-    sys.modules[name] = module
+if name not in sys.modules:
+    try:
+        module = types.ModuleType(name)
+        exec(compile(zlib.decompress(base64.b64decode(code)), "<" + name + ">", "exec"), module.__dict__)
+        sys.modules[name] = module
+    except Exception as err:
+        print("colab-mcp could not install", name, repr(err))
 `
 
 // InstallAndCall is Call for a kernel that may not have the module yet.
@@ -95,7 +114,7 @@ func (m Module) InstallAndCall(title, fn string, args any) (code, marker string,
 	w.Close()
 	return titleLine(title) + "(__import__('builtins').exec(__import__('base64').b64decode('" + base64.StdEncoding.EncodeToString([]byte(installer)) +
 		"'), {'name': '" + m.name + "', 'code': '" + base64.StdEncoding.EncodeToString(packed.Bytes()) +
-		"'}), __import__('sys').modules['" + m.name + "'].call" + tail + ")[1]", replyMarker(key), nil
+		"'}), " + m.function() + tail + ")[1]", replyMarker(key), nil
 }
 
 // arguments is the argument list of module.py's call: only literals without anything to escape.
@@ -108,9 +127,11 @@ func arguments(fn string, args any, data []byte) (list, key string, err error) {
 		return "", "", fmt.Errorf("arguments of %s: %w", fn, err)
 	}
 	key = rand.Text()
-	buf := make([]byte, 0, 64+len(fn)+base64.StdEncoding.EncodedLen(len(raw))+base64.StdEncoding.EncodedLen(len(data)))
+	buf := make([]byte, 0, 80+len(fn)+base64.StdEncoding.EncodedLen(len(raw))+base64.StdEncoding.EncodedLen(len(data)))
 	buf = append(buf, "('"+key+"', '"+fn+"', '"...)
+	start := len(buf)
 	buf = base64.StdEncoding.AppendEncode(buf, raw)
+	buf = append(buf, "', '"+check(fn+string(buf[start:]))...)
 	if data != nil {
 		buf = append(buf, "', '"...)
 		buf = base64.StdEncoding.AppendEncode(buf, data)
@@ -161,12 +182,15 @@ func ParseReplyData(outs []Output, marker string) (json.RawMessage, []byte, erro
 		return nil, nil, fmt.Errorf("%w: its line is cut after %d bytes", ErrNoReply, len(line))
 	}
 	head, tail, _ := strings.Cut(line, "\t")
+	if len(head) < 8 || check(head[8:]) != head[:8] {
+		return nil, nil, fmt.Errorf("%w: its line is damaged", ErrNoReply)
+	}
 	var reply struct {
 		OK      json.RawMessage `json:"ok"`
 		Error   *PythonError    `json:"error"`
 		Missing bool            `json:"missing"`
 	}
-	if err := json.Unmarshal([]byte(head), &reply); err != nil {
+	if err := json.Unmarshal([]byte(head[8:]), &reply); err != nil {
 		return nil, nil, fmt.Errorf("%w: its line is damaged (%v)", ErrNoReply, err)
 	}
 	switch {

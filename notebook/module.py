@@ -7,6 +7,7 @@ import json
 import linecache
 import sys
 import traceback
+import zlib
 
 _exports = {}
 
@@ -32,14 +33,19 @@ class Data:
         self.data = data
 
 
-def call(key, name, args="", data=None):
+def call(key, name, args, check, data=None):
     """Runs one exported function. Never raises: an error output would make the kernel drop what is queued behind."""
     tail = ""
     try:
         _forget_cell(key, sys._getframe(1).f_code.co_filename)
-        params = json.loads(base64.b64decode(args)) if args else {}
+        if "%08x" % zlib.crc32((name + args).encode()) != check:
+            raise Refusal("damaged", "the call was damaged on its way")
+        params = json.loads(base64.b64decode(args))
         if data is not None:
-            params["data"] = binascii.a2b_base64(data)
+            try:
+                params["data"] = binascii.a2b_base64(data)
+            except binascii.Error as err:
+                raise Refusal("damaged", str(err))
         value = _exports[name](**params)
         if isinstance(value, Data):
             value, tail = value.value, "\t" + binascii.b2a_base64(value.data, newline=False).decode("ascii")
@@ -47,7 +53,7 @@ def call(key, name, args="", data=None):
     except BaseException as err:  # an interrupt and sys.exit() are answers too
         head, tail = json.dumps({"error": _describe(err)}), ""
     out = _output()
-    out.write("colab-mcp:" + key + ":" + head + tail + "\n")
+    out.write("colab-mcp:%s:%08x%s%s\n" % (key, zlib.crc32(head.encode()), head, tail))
     out.flush()
 
 
@@ -116,3 +122,21 @@ def keep_history(keep):
         history.db_cache_size = 0 if keep else 1 << 30
         if keep and hasattr(history, "save_flag"):
             history.save_flag.set()
+    _hash_cells(keep)
+
+
+def _hash_cells(all):
+    """Off: our cells get a fixed file name. ipykernel names a cell by a hash of its source that is written in Python, and takes a
+    second for 10 MB."""
+    compiler = getattr(ipython(), "compile", None)
+    named = getattr(type(compiler), "get_code_name", None)
+    if named is None:
+        return
+    if all:
+        vars(compiler).pop("get_code_name", None)
+    else:
+
+        def get_code_name(raw_code, code, number):
+            return "<colab-mcp>" if raw_code.startswith("#@title colab-mcp") else named(compiler, raw_code, code, number)
+
+        compiler.get_code_name = get_code_name

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"strings"
 	"testing"
 
@@ -235,6 +236,11 @@ func stream(name, text string) notebook.Output {
 	return notebook.Output{Type: notebook.Stream, Name: name, Text: text}
 }
 
+// line is a reply as module.py writes it.
+func line(head string) string {
+	return fmt.Sprintf("colab-mcp:KEY:%08x%s\n", crc32.ChecksumIEEE([]byte(head)), head)
+}
+
 func TestParseReply(t *testing.T) {
 	const m = "colab-mcp:KEY:"
 	failed := notebook.Output{Type: notebook.ErrorOutput, EName: "MemoryError"}
@@ -243,20 +249,21 @@ func TestParseReply(t *testing.T) {
 		want string
 		err  error
 	}{
-		"whole":                 {[]notebook.Output{stream("stdout", m+`{"ok": 1}`+"\n")}, "1", nil},
-		"null":                  {[]notebook.Output{stream("stdout", m+`{"ok": null}`+"\n")}, "null", nil},
-		"split":                 {[]notebook.Output{stream("stdout", "x\rcolab-"), stream("stderr", "w"), stream("stdout", `mcp:KEY:{"o`), stream("stdout", "k\": 1}\nmore")}, "1", nil},
-		"stream without a name": {[]notebook.Output{stream("", m+`{"ok": 1}`+"\n")}, "1", nil},
+		"whole":                 {[]notebook.Output{stream("stdout", line(`{"ok": 1}`))}, "1", nil},
+		"null":                  {[]notebook.Output{stream("stdout", line(`{"ok": null}`))}, "null", nil},
+		"split":                 {[]notebook.Output{stream("stdout", "x\rcolab-"), stream("stderr", "w"), stream("stdout", line(`{"ok": 1}`)[6:20]), stream("stdout", line(`{"ok": 1}`)[20:]+"more")}, "1", nil},
+		"stream without a name": {[]notebook.Output{stream("", line(`{"ok": 1}`))}, "1", nil},
 		"of another call":       {[]notebook.Output{stream("stdout", `colab-mcp:YEK:{"ok": 1}`+"\n")}, "", notebook.ErrNoReply},
-		"on stderr":             {[]notebook.Output{stream("stderr", m+`{"ok": 1}`+"\n")}, "", notebook.ErrNoReply},
+		"on stderr":             {[]notebook.Output{stream("stderr", line(`{"ok": 1}`))}, "", notebook.ErrNoReply},
 		"none":                  {nil, "", notebook.ErrNoReply},
-		"cut":                   {[]notebook.Output{stream("stdout", m+`{"ok": 1}`)}, "", notebook.ErrNoReply},
-		"cut JSON":              {[]notebook.Output{stream("stdout", m+`{"ok": `+"\n")}, "", notebook.ErrNoReply},
-		"damaged data":          {[]notebook.Output{stream("stdout", m+`{"ok": 1}`+"\tAA*A\n")}, "", notebook.ErrNoReply},
-		"no value":              {[]notebook.Output{stream("stdout", m+"{}\n")}, "", notebook.ErrNoReply},
-		"missing":               {[]notebook.Output{stream("stdout", m+`{"missing":true}`+"\n")}, "", notebook.ErrModuleMissing},
+		"cut":                   {[]notebook.Output{stream("stdout", strings.TrimSpace(line(`{"ok": 1}`)))}, "", notebook.ErrNoReply},
+		"cut JSON":              {[]notebook.Output{stream("stdout", line(`{"ok": `))}, "", notebook.ErrNoReply},
+		"damaged data":          {[]notebook.Output{stream("stdout", strings.TrimSpace(line(`{"ok": 1}`))+"\tAA*A\n")}, "", notebook.ErrNoReply},
+		"no value":              {[]notebook.Output{stream("stdout", line("{}"))}, "", notebook.ErrNoReply},
+		"another digit":         {[]notebook.Output{stream("stdout", strings.Replace(line(`{"ok": 1}`), "1}", "17}", 1))}, "", notebook.ErrNoReply},
+		"missing":               {[]notebook.Output{stream("stdout", line(`{"missing":true}`))}, "", notebook.ErrModuleMissing},
 		"an exception before":   {[]notebook.Output{stream("stdout", "x"), failed}, "", &notebook.PythonError{Name: "MemoryError"}},
-		"an exception after":    {[]notebook.Output{stream("stdout", m+`{"ok": 1}`+"\n"), failed}, "1", nil},
+		"an exception after":    {[]notebook.Output{stream("stdout", line(`{"ok": 1}`)), failed}, "1", nil},
 	} {
 		got, err := notebook.ParseReply(c.outs, m)
 		var wantPy, gotPy *notebook.PythonError
@@ -280,7 +287,7 @@ func FuzzParseReply(f *testing.F) {
 		if !json.Valid([]byte(value)) || strings.ContainsAny(value, "\n\t") || strings.Contains(before, "colab-mcp:KEY:") || strings.HasSuffix(marker, before) && before != "" {
 			return
 		}
-		line := marker + `{"ok":` + value + "}\t" + base64.StdEncoding.EncodeToString(data) + "\n"
+		line := strings.TrimSpace(line(`{"ok":`+value+"}")) + "\t" + base64.StdEncoding.EncodeToString(data) + "\n"
 		at := int(cut) % len(line)
 		first, second := before+line[:at], line[at:]+after
 		if drop { // the rest never came

@@ -1,5 +1,3 @@
-// Package kerneltest runs cells in a real Python, for tests: a plain interpreter, or an ipykernel. It speaks to it as no tab does, directly, so that a test of Python
-// code of ours needs no bridge.
 package kerneltest
 
 import (
@@ -129,3 +127,6 @@ func (k *Kernel) ask(request any) json.RawMessage {
 	}
 	return line
 }
+
+// Fail fails the test the kernel was started for.
+func (k *Kernel) Fail(why string) { k.tb.Error(why) }
