@@ -1,6 +1,7 @@
 package bridge
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"io"
@@ -37,7 +38,10 @@ func (f *frames) next(ctx context.Context) (websocket.MessageType, []byte, error
 		m, err := r.Read(buf[len(buf):cap(buf)])
 		buf = buf[:len(buf)+m]
 		if errors.Is(err, io.EOF) {
-			f.large = len(buf) + 1 // the room in which the end is seen
+			f.large = len(buf) + 1     // the room in which the end is seen
+			if cap(buf) > 2*len(buf) { // answers are kept
+				buf = bytes.Clone(buf)
+			}
 			return kind, buf, nil
 		}
 		if err != nil {

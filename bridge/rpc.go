@@ -1,6 +1,7 @@
 package bridge
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -199,10 +200,10 @@ func (p *peer) receive(frame []byte) {
 		p.heard(env)
 	case isNumber && env.err != nil:
 		p.resolve(id, answer{err: rpcError(env.err)})
-	case isNumber && env.result != nil:
+	case isNumber && bytes.HasPrefix(env.result, []byte("{")):
 		p.resolve(id, answer{result: env.result})
 	case isNumber:
-		p.resolve(id, answer{err: &FrameError{errors.New("neither result nor error")}})
+		p.resolve(id, answer{err: &FrameError{errors.New("neither an error nor a result that is an object")}})
 	default:
 		p.log.Warn("tab sent a message that is no call and no answer", "bytes", len(frame))
 	}
