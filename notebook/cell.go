@@ -27,7 +27,9 @@ type Cell struct {
 	Source string
 
 	// ExecutionCount is nil while the cell runs and when it never ran.
+	// HasCount tells such a null from a count that the tab did not mention.
 	ExecutionCount *int
+	HasCount       bool
 
 	// HasOutputs tells an explicit empty list from outputs that the tab did
 	// not mention.
@@ -76,6 +78,7 @@ func decodeCell(raw json.RawMessage) Cell {
 			c.Type = Code
 		}
 	}
+	_, c.HasCount = o["execution_count"]
 	if outs, has := o["outputs"]; has {
 		items, isList := decodeList(outs)
 		c.HasOutputs = isList && items != nil

@@ -25,11 +25,11 @@ func TestCellsDecodeAsTheTabSendsThem(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := []Cell{
-		{Index: 0, Type: Code, ID: "Qa7_xM2-kLp9", Source: "a\nb", ExecutionCount: ptr(3), HasOutputs: true,
+		{Index: 0, Type: Code, ID: "Qa7_xM2-kLp9", Source: "a\nb", ExecutionCount: ptr(3), HasCount: true, HasOutputs: true,
 			Outputs:  []Output{{Type: Stream, Name: "stdout", Text: "x\ny", Raw: json.RawMessage(`{"output_type":"stream","name":"stdout","text":["x\n","y"]}`)}},
 			Metadata: json.RawMessage(`{"cellView":"form"}`)},
 		{Index: 1, Type: Markdown, Source: "# T"},
-		{Index: 2, Type: Code, HasOutputs: true, Outputs: []Output{}},
+		{Index: 2, Type: Code, HasCount: true, HasOutputs: true, Outputs: []Output{}},
 		{Index: 3, Type: Code},
 		{Index: 4, Type: "sql", Source: "select 1"},
 		{Index: 5, Type: Raw, Source: "no type"},

@@ -35,13 +35,14 @@ func New(left []Temp, log *slog.Logger) *Notebook {
 	return &Notebook{Log: log, temps: left}
 }
 
-// here names the notebook that the tab shows; what is remembered of another
-// one is forgotten, its temporary cells apart. n.mu is held.
+// here names the notebook that the tab shows, or showed last; what is
+// remembered of another one is forgotten, its temporary cells apart. n.mu is
+// held.
 func (n *Notebook) here() string {
 	if n.Where == nil {
 		return n.of
 	}
-	if now := n.Where(); now != n.of {
+	if now := n.Where(); now != "" && now != n.of {
 		n.of, n.last = now, 0
 		n.runs.clear()
 	}

@@ -57,6 +57,7 @@ func (n *Notebook) Run(tab *bridge.Tab, before Cell) (Ran, error) {
 	n.check(tab, before, &ran)
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	n.here()
 	if !ran.NotRun {
 		n.runs.put(before.ID, before.Source, ran.Outputs)
 	}
@@ -74,19 +75,45 @@ func (n *Notebook) check(tab *bridge.Tab, before Cell, ran *Ran) {
 		return
 	}
 	ran.Count = after.ExecutionCount
+	silent := len(ran.Outputs) == 0
 	switch {
 	case strings.TrimSpace(before.Source) == "": // a blank cell runs without being counted
-	case after.ExecutionCount == nil && n.forgetRuntime():
+	case !after.HasCount: // this tab does not say
+	case after.ExecutionCount == nil && (n.forgetRuntime() || silent && ran.Took > atOnce):
 		ran.Died = true // this runtime gives counts, and gave none
-	case len(ran.Outputs) == 0 && sameCount(before.ExecutionCount, after.ExecutionCount):
+	case after.ExecutionCount == nil:
+		ran.NotRun = silent
+	case silent && before.ExecutionCount != nil && *before.ExecutionCount == *after.ExecutionCount && !n.isLast(tab, *after.ExecutionCount):
 		ran.NotRun = true
 	default:
 		ran.Restarted = n.counted(after.ExecutionCount)
 	}
 }
 
-func sameCount(a, b *int) bool {
-	return a == nil && b == nil || a != nil && b != nil && *a == *b
+// atOnce is how soon a tab answers that does not run the cell at all.
+const atOnce = 10 * time.Second
+
+// isLast finds out whether the kernel has given a count, for a cell that shows
+// the same one as before it was asked to run: a notebook saved with its counts
+// does that on a fresh kernel, and so does one whose runtime takes nothing. A
+// temporary cell tells: the next count is higher. If that cannot be had, the
+// cell counts as run, for running one twice is the worse mistake.
+func (n *Notebook) isLast(tab *bridge.Tab, count int) bool {
+	ctx, stop := context.WithTimeout(context.Background(), 30*time.Second)
+	defer stop()
+	s, err := n.Scratch(ctx, tab, "", "#@title colab-mcp · does the runtime run?")
+	if err != nil {
+		return true
+	}
+	defer s.Drop(ctx) // what cannot be deleted now is swept later
+	if _, err := tab.Run(bridge.RunCodeCell, fmt.Appendf(nil, `{"cellId":%s}`, quoted(s.ID())), nil); err != nil {
+		return true
+	}
+	c, ok, err := Find(ctx, tab, s.ID(), s.cell.Index)
+	if err != nil || !ok {
+		return true
+	}
+	return c.ExecutionCount != nil && *c.ExecutionCount > count
 }
 
 // counted notes an execution count and reports whether it went back, which
