@@ -2,6 +2,7 @@ package jobs
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
@@ -51,9 +52,7 @@ func (m *Manager) runCells(ctx context.Context, j *Job, p plan) error {
 			continue
 		}
 		failed = m.runItem(ctx, j, it, &guard)
-		if errors.Is(failed, context.Canceled) && ctx.Err() != nil {
-			j.set(it, notebook.StatusCancelled)
-		}
+		j.settle(it, failed)
 		m.saveSometimes(j)
 		switch j.statusOf(it) {
 		case notebook.StatusError, notebook.StatusNotRun:
@@ -84,23 +83,23 @@ func (m *Manager) runItem(ctx context.Context, j *Job, it *item, g *guard) error
 		case time.Since(began)+pause > m.startingUp():
 			return nil
 		}
-		if !j.pause(ctx, &pause, began) {
-			return nil // not run is what it is
+		if err := j.pause(ctx, &pause, began); err != nil {
+			return err
 		}
 	}
 }
 
 // pause waits before a cell that did not run is tried again, longer each time.
-func (j *Job) pause(ctx context.Context, pause *time.Duration, began time.Time) bool {
+func (j *Job) pause(ctx context.Context, pause *time.Duration, began time.Time) error {
 	j.Note(fmt.Sprintf("the cell did not run yet, waiting for the runtime (%.0f s)", time.Since(began).Seconds()))
 	wait := time.NewTimer(*pause)
 	defer wait.Stop()
 	*pause = min(2**pause, 8*time.Second)
 	select {
 	case <-wait.C:
-		return true
+		return nil
 	case <-ctx.Done():
-		return false
+		return ctx.Err()
 	}
 }
 
@@ -125,16 +124,58 @@ func (m *Manager) tryItem(ctx context.Context, j *Job, it *item, g *guard) error
 		j.set(it, notebook.StatusNotCode)
 		return nil
 	}
+	before.Outputs = nil // of an earlier run: not held while this one runs
+	err = m.attempt(ctx, j, it, g, attempt{
+		tab: tab, source: before.Source,
+		ready: func(context.Context) (notebook.Cell, error) { return before, nil },
+		run:   func() (notebook.Ran, error) { return m.opts.Notebook.Run(tab, before) },
+	})
+	if isRefusal(err) {
+		if _, ok, err := notebook.Find(ctx, tab, before.ID, before.Index); err == nil && !ok {
+			j.set(it, notebook.StatusMissing) // deleted at the last moment
+			return nil
+		}
+	}
+	return err
+}
+
+// attempt is how one cell is run once.
+type attempt struct {
+	tab    *bridge.Tab
+	source string
+	ready  func(context.Context) (notebook.Cell, error) // the cell, as it is to run
+	run    func() (notebook.Ran, error)
+}
+
+// attempt runs a cell once, with its deadline if it has one. The caller holds
+// the turn.
+func (m *Manager) attempt(ctx context.Context, j *Job, it *item, g *guard, a attempt) error {
 	if it.latest > 0 {
-		if err := g.arm(ctx, m, tab, it.latest, before.Source); err != nil {
+		err := g.arm(ctx, m, a.tab, it.latest, a.source)
+		if errors.Is(err, errNotTaken) {
+			m.notTaken(j, it)
+			return nil
+		}
+		if err != nil {
 			return err
 		}
 	}
-	before.Outputs = nil // of an earlier run: not kept while this one runs
-	j.begin(it, tab, before)
-	ran, err := m.opts.Notebook.Run(tab, before)
+	c, err := a.ready(ctx)
+	if err == nil {
+		err = m.begin(ctx, j, it, a.tab, c)
+	}
 	if err != nil {
-		j.stop(it)
+		if it.latest > 0 {
+			g.fired(ctx) // disarms
+		}
+		return err
+	}
+	ran, err := a.run()
+	if err != nil {
+		j.stop(it, ran.Result, err)
+		if it.latest > 0 && !unanswered(err) {
+			g.fired(ctx)
+		}
 		return err
 	}
 	var fired *notebook.Fired
@@ -145,22 +186,61 @@ func (m *Manager) tryItem(ctx context.Context, j *Job, it *item, g *guard) error
 	return nil
 }
 
-// begin marks a cell as the one that runs.
-func (j *Job) begin(it *item, tab *bridge.Tab, c notebook.Cell) {
+// begin marks a cell as the one that runs, unless the job was cancelled: the
+// error is then the context's. A cell that runs longer than a moment is kept as
+// running, for the process that comes after a kill.
+func (m *Manager) begin(ctx context.Context, j *Job, it *item, tab *bridge.Tab, c notebook.Cell) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
+	if err := ctx.Err(); err != nil {
+		return err
+	}
 	j.status, j.now, j.note = Running, it, ""
-	it.tab, it.cell, it.began, it.heard, it.said = tab, c, time.Now(), time.Now(), 0
+	it.tab, it.began, it.heard, it.said = tab, time.Now(), time.Now(), 0
+	it.cell = notebook.Cell{Index: c.Index, ID: c.ID, Type: c.Type, ExecutionCount: c.ExecutionCount}
 	it.view = it.blank(notebook.StatusRunning)
+	var over context.CancelFunc
+	it.over, over = context.WithCancel(context.Background())
+	m.wg.Add(1)
+	save := time.AfterFunc(saveEvery, func() {
+		defer m.wg.Done()
+		m.save(j)
+	})
+	it.end = func() {
+		over()
+		if save.Stop() {
+			m.wg.Done()
+		}
+	}
+	return nil
 }
 
-// stop marks a cell whose answer will not come.
-func (j *Job) stop(it *item) {
+// stop marks a cell that got an error for an answer, or none. One that the tab
+// refused or never got is as if it had not begun.
+func (j *Job) stop(it *item, raw json.RawMessage, err error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	j.now = nil
-	it.view.DurationS = notebook.Seconds(time.Since(it.began))
-	it.view.AddNote("no answer came: whether it ran to its end is not known")
+	it.end()
+	j.now, it.partial = nil, nil
+	switch {
+	case unanswered(err):
+		it.view.DurationS = notebook.Seconds(time.Since(it.began))
+		it.view.AddNote("no answer came: whether it ran to its end is not known")
+	case raw != nil || isRefusal(err):
+		it.view = it.blank(notebook.StatusError)
+		it.view.AddNote(err.Error())
+	default:
+		it.view = it.blank("")
+	}
+}
+
+// settle gives a cell that an error kept from running its status.
+func (j *Job) settle(it *item, err error) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if err != nil && (it.view.Status == "" || it.view.Status == notebook.StatusNotRun) {
+		it.view.Status = notebook.StatusCancelled
+	}
 }
 
 func (j *Job) set(it *item, status string) {

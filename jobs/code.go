@@ -31,14 +31,12 @@ func (m *Manager) runCode(ctx context.Context, j *Job, a adhoc) error {
 			if err != nil || j.statusOf(it) != notebook.StatusNotRun || time.Since(began)+pause > m.startingUp() {
 				return err
 			}
-			if !j.pause(ctx, &pause, began) {
-				return nil
+			if err := j.pause(ctx, &pause, began); err != nil {
+				return err
 			}
 		}
 	})
-	if err != nil && ctx.Err() != nil && !it.finished() && it.began.IsZero() {
-		j.set(it, notebook.StatusCancelled)
-	}
+	j.settle(it, err)
 	return err
 }
 
@@ -51,13 +49,10 @@ func (m *Manager) withScratch(ctx context.Context, j *Job, a adhoc, f func(*note
 	}
 	s, err := m.opts.Notebook.Scratch(ctx, tab, a.language, a.code)
 	if err != nil {
-		return err
+		return beforehand(err)
 	}
 	if err := f(s); err != nil || !a.keep {
 		dropScratch(j, s)
-		return err
-	}
-	if err := s.Set(context.WithoutCancel(ctx), a.code); err != nil {
 		return err
 	}
 	s.Release()
@@ -72,24 +67,15 @@ func (m *Manager) tryCode(ctx context.Context, j *Job, it *item, s *notebook.Scr
 	}
 	defer turn.Leave()
 	g := guard{scratch: s, tab: s.Tab()}
-	if a.timeout > 0 {
-		if err := g.arm(ctx, m, s.Tab(), a.timeout, a.code); err != nil {
-			return err
-		}
-		if err := s.Set(ctx, a.code); err != nil {
-			return err
-		}
+	if a.keep {
+		g = guard{} // what the guard's cell says must not stand under the user's
 	}
-	j.begin(it, s.Tab(), s.Cell())
-	ran, err := s.Run()
-	if err != nil {
-		j.stop(it)
-		return err
-	}
-	var fired *notebook.Fired
-	if a.timeout > 0 {
-		fired = g.fired(ctx)
-	}
-	m.finish(j, it, ran, fired)
-	return nil
+	defer func() { g.drop(j) }()
+	return m.attempt(ctx, j, it, &g, attempt{
+		tab: s.Tab(), source: a.code, run: s.Run,
+		ready: func(ctx context.Context) (notebook.Cell, error) {
+			err := beforehand(s.Set(ctx, a.code))
+			return s.Cell(), err
+		},
+	})
 }

@@ -1,6 +1,7 @@
 package jobs
 
 import (
+	"encoding/json"
 	"fmt"
 
 	"colab-mcp/notebook"
@@ -11,7 +12,7 @@ func (m *Manager) finish(j *Job, it *item, ran notebook.Ran, fired *notebook.Fir
 	v := it.blank(notebook.StatusOK)
 	v.ExecutionCount, v.DurationS = ran.Count, notebook.Seconds(ran.Took)
 	v.KernelRestarted = ran.Restarted || ran.Died
-	shown := notebook.Render(ran.Outputs)
+	shown := j.show.Render(ran.Outputs)
 	v.Show(shown)
 	switch {
 	case fired != nil && fired.Fired:
@@ -22,14 +23,38 @@ func (m *Manager) finish(j *Job, it *item, ran notebook.Ran, fired *notebook.Fir
 		v.Error.Traceback = v.Error.Name + ": " + v.Error.Value
 	case ran.NotRun:
 		v.Status = notebook.StatusNotRun
-		v.AddNote("the cell did not run. Likely causes: the page shows a dialog (\"Run anyway\" for a notebook from GitHub, or sign in), the runtime is still starting, or the kernel is stuck. Ask the user to look at the tab, then run it again")
+		v.AddNote(whyNotRun)
 	}
+	shown.Error = v.Error
 	last := &item{view: v}
 	m.keep(last, ran.Outputs, shown)
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	it.view, it.ref, it.images, it.raw, it.partial = last.view, last.ref, shown.Images, ran.Result, nil
-	j.now = nil
+	it.view, it.ref, it.images = last.view, last.ref, shown.Images
+	j.over(it, ran.Result)
+}
+
+// over ends a run that was answered. Only who relays the answer wants it raw.
+// j.mu is held.
+func (j *Job) over(it *item, raw json.RawMessage) {
+	if it.end != nil { // nil: read back, nothing ran here
+		it.end()
+	}
+	j.now, it.partial = nil, nil
+	if j.relays && !j.handed {
+		it.raw = raw
+	}
+}
+
+const whyNotRun = "the cell did not run. Likely causes: the page shows a dialog (\"Run anyway\" for a notebook from GitHub, or sign in), the runtime is still starting, or the kernel is stuck. Ask the user to look at the tab, then run it again"
+
+// notTaken is the view of a cell that was not even tried, because the runtime
+// did not run what comes before it.
+func (m *Manager) notTaken(j *Job, it *item) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	it.view = it.blank(notebook.StatusNotRun)
+	it.view.AddNote(whyNotRun)
 }
 
 // timedOut puts the deadline in the place of the KeyboardInterrupt by which it

@@ -13,6 +13,8 @@ import (
 // again: each is read once. A cell whose execution count has changed since has
 // ended, with the outputs it shows; any other stays lost. Nothing is run.
 func (m *Manager) Found(ctx context.Context, tab *bridge.Tab, name string) {
+	m.finding.Lock()
+	defer m.finding.Unlock()
 	for _, j := range m.List() {
 		j.mu.Lock()
 		var it *item

@@ -2,6 +2,7 @@ package jobs
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -32,7 +33,7 @@ func (g *guard) arm(ctx context.Context, m *Manager, tab *bridge.Tab, after time
 	if g.scratch == nil || g.tab != tab {
 		s, err := m.opts.Notebook.Scratch(ctx, tab, "", "#@title "+guardTitle)
 		if err != nil {
-			return err
+			return beforehand(err)
 		}
 		g.scratch, g.tab, g.own = s, tab, true
 	}
@@ -40,7 +41,7 @@ func (g *guard) arm(ctx context.Context, m *Manager, tab *bridge.Tab, after time
 	var armed notebook.Armed
 	deadline := notebook.Deadline{Token: g.token, DeadlineS: after.Seconds(), Source: notebook.SourceSum(source)}
 	if err := notebook.Kernel.Do(ctx, g.run, guardTitle, "arm", deadline, &armed); err != nil {
-		return fmt.Errorf("set the deadline: %w", err)
+		return fmt.Errorf("set the deadline: %w", beforehand(err))
 	}
 	if !armed.Armed {
 		return &NoDeadlineError{armed.Why}
@@ -65,7 +66,22 @@ func (g *guard) run(ctx context.Context, code string) ([]notebook.Output, error)
 		return nil, err
 	}
 	ran, err := g.scratch.Run()
+	if err == nil && ran.NotRun {
+		err = errNotTaken
+	}
 	return ran.Outputs, err
+}
+
+// errNotTaken says that the runtime did not run our own cell.
+var errNotTaken = errors.New("the runtime took no cell")
+
+// beforehand is the error of what is done for a cell before it runs: when the
+// tab leaves then, the cell itself did not begin.
+func beforehand(err error) error {
+	if unanswered(err) {
+		return fmt.Errorf("%w (%v)", bridge.ErrTabGone, err)
+	}
+	return err
 }
 
 // drop deletes the guard's cell, if it has one.

@@ -33,24 +33,30 @@ type Job struct {
 	cancel context.CancelFunc
 	done   chan struct{} // closed when it has ended
 
-	mu       sync.Mutex // guards all below
-	status   string
-	ended    time.Time
-	notebook string
-	items    []*item // the cells to run, in order
-	now      *item   // the one that runs
-	err      error   // what ended it, unless a cell did
-	words    string  // err as a person reads it
-	progress json.RawMessage
-	note     string
-	saved    time.Time // when it was last kept
+	show notebook.Renderer // for one goroutine: the work's, then Found's
 
-	peeking sync.Mutex // one partial read at a time
+	mu        sync.Mutex // guards all below
+	status    string
+	ended     time.Time
+	notebook  string
+	items     []*item // the cells to run, in order
+	now       *item   // the one that runs
+	err       error   // what ended it, unless a cell did
+	words     string  // err as a person reads it
+	relays    bool    // somebody waits for the tab's raw answer,
+	handed    bool    // and has stopped waiting
+	progress  json.RawMessage
+	note      string
+	saved     time.Time // when it was last kept
+	forgotten bool      // and is not kept again
+
+	peeking chan struct{} // one partial read at a time
+	saving  sync.Mutex    // the record that was taken last is written last
 }
 
 // item is one cell of a job.
 type item struct {
-	cell   notebook.Cell // as it was when the job was made, then as last read
+	cell   notebook.Cell // which it is and its count before the run, no more
 	view   notebook.View
 	ref    string // under which its whole output is kept, "" if it is all in view
 	images []notebook.Image
@@ -58,11 +64,13 @@ type item struct {
 
 	partial []notebook.Output // what it showed at the last look, while it runs
 
-	tab     *bridge.Tab // that runs it
+	tab     *bridge.Tab     // that runs it
+	over    context.Context // ends with the run
+	end     func()
 	began   time.Time
 	heard   time.Time // when its output last changed
 	peeked  time.Time
-	said    int           // bytes of output at the last look
+	said    uint64        // hash of the output at the last look
 	latest  time.Duration // its deadline, 0 = none
 	counted bool          // it is one of the code cells to run
 	temp    bool          // a temporary cell, whose place is nobody's business
@@ -84,8 +92,12 @@ func (it *item) blank(status string) notebook.View {
 }
 
 // Cancel ends the job after what it is doing now. It is harmless after the
-// end, and twice.
-func (j *Job) Cancel() { j.cancel() }
+// end, and twice. No cell begins after it.
+func (j *Job) Cancel() {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.cancel()
+}
 
 // Done is closed when the job has ended.
 func (j *Job) Done() <-chan struct{} { return j.done }
@@ -136,12 +148,14 @@ func (j *Job) end(err error, words func(error) string) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.ended, j.now = time.Now(), nil
-	var unknown *bridge.UnknownError
 	switch {
-	case errors.As(err, &unknown):
+	case unanswered(err):
 		j.status, j.err = Lost, err
 	case errors.Is(err, context.Canceled):
 		j.status = Cancelled
+		if errors.Is(context.Cause(j.ctx), ErrShutdown) {
+			j.note = ErrShutdown.Error() + " before the rest was begun"
+		}
 	case err != nil:
 		j.status, j.err = Failed, err
 	default:
@@ -151,8 +165,15 @@ func (j *Job) end(err error, words func(error) string) {
 		j.words = words(j.err)
 	}
 	for _, it := range j.items {
-		it.tab = nil
+		it.tab, it.partial = nil, nil
 	}
+}
+
+// unanswered reports whether a run was sent and its answer is not known.
+func unanswered(err error) bool {
+	var left *bridge.UnknownError
+	var damaged *bridge.FrameError
+	return errors.As(err, &left) || errors.As(err, &damaged)
 }
 
 // outcome is the status that the cells amount to. j.mu is held.

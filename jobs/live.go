@@ -3,6 +3,7 @@ package jobs
 import (
 	"context"
 	"fmt"
+	"hash/fnv"
 	"strings"
 	"time"
 
@@ -12,7 +13,8 @@ import (
 const (
 	firstLook = time.Second     // pace of looking at a running cell,
 	lastLook  = 5 * time.Second // backing off to this
-	lookTime  = 5 * time.Second // a tab that does not answer by then is left alone
+	lookTime  = 5 * time.Second // a tab that does not answer by then is left alone,
+	lastTime  = 2 * time.Second // or by then, when somebody waits for the answer
 	quietFor  = 20 * time.Second
 )
 
@@ -20,8 +22,12 @@ const (
 // second whoever asks. What cannot be read leaves the last look; the run is
 // never disturbed.
 func (j *Job) peek(ctx context.Context) {
-	j.peeking.Lock()
-	defer j.peeking.Unlock()
+	select {
+	case j.peeking <- struct{}{}:
+		defer func() { <-j.peeking }()
+	case <-ctx.Done():
+		return
+	}
 	j.mu.Lock()
 	it := j.now
 	if it == nil || it.tab == nil || time.Since(it.peeked) < firstLook {
@@ -29,33 +35,41 @@ func (j *Job) peek(ctx context.Context) {
 		return
 	}
 	it.peeked = time.Now()
-	tab, id, at := it.tab, it.cell.ID, it.cell.Index
+	tab, id, at, over := it.tab, it.cell.ID, it.cell.Index, it.over
 	j.mu.Unlock()
 
 	ctx, stop := context.WithTimeout(ctx, lookTime)
 	defer stop()
+	defer context.AfterFunc(over, stop)()
 	c, ok, err := notebook.Find(ctx, tab, id, at)
 	if err != nil || !ok {
 		return
 	}
 	shown := notebook.Render(c.Outputs)
-	size := 0
+	said := fnv.New64a()
 	for _, o := range c.Outputs {
-		size += len(o.Raw)
+		said.Write(o.Raw)
 	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if j.now != it {
 		return // it ended meanwhile, with its whole output
 	}
-	if size != it.said {
-		it.said, it.heard = size, time.Now()
+	if len(c.Outputs) > 0 && said.Sum64() != it.said {
+		it.said, it.heard = said.Sum64(), time.Now()
 	}
 	v := it.blank(notebook.StatusRunning)
 	v.Show(shown)
 	v.Status = notebook.StatusRunning // an error on show may be an earlier run's
 	it.cell.Index = c.Index
 	it.view, it.partial = v, c.Outputs
+}
+
+// lastPeek is a look for somebody who is to be answered now.
+func (j *Job) lastPeek(ctx context.Context) {
+	ctx, stop := context.WithTimeout(ctx, lastTime)
+	defer stop()
+	j.peek(ctx)
 }
 
 // liveView is the view of the running cell, with what can be said of it now.
@@ -110,6 +124,8 @@ func (j *Job) headline() string {
 func (j *Job) Await(ctx context.Context, limit time.Duration, tell func(words string)) (ended bool, err error) {
 	timeout := time.NewTimer(limit)
 	defer timeout.Stop()
+	within, stop := context.WithTimeout(ctx, limit)
+	defer stop()
 	pace := firstLook
 	look := time.NewTimer(pace)
 	defer look.Stop()
@@ -128,7 +144,7 @@ func (j *Job) Await(ctx context.Context, limit time.Duration, tell func(words st
 			return false, nil
 		case <-look.C:
 			if tell != nil {
-				j.peek(ctx)
+				j.peek(within)
 				tell(j.headline())
 			}
 			pace = min(pace*3/2, lastLook)

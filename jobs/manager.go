@@ -47,6 +47,8 @@ type Manager struct {
 	stop context.CancelCauseFunc
 	wg   sync.WaitGroup
 
+	finding sync.Mutex // one reading back at a time
+
 	mu     sync.Mutex // guards all below
 	jobs   []*Job     // oldest first
 	closed bool
@@ -60,7 +62,7 @@ const (
 
 // RecordLimits and OutputLimits are the bounds for Options' blobs.
 var (
-	RecordLimits = state.Limits{Count: keepJobs, Age: keepFor, Bytes: 64 << 20}
+	RecordLimits = state.Limits{Count: 4 * keepJobs, Bytes: 64 << 20} // the jobs themselves are counted here
 	OutputLimits = state.Limits{Bytes: 256 << 20}
 )
 
@@ -80,6 +82,9 @@ func New(o Options) *Manager {
 	m.load()
 	return m
 }
+
+// SoftLimit is how long a foreground call waits for its job.
+func (m *Manager) SoftLimit() time.Duration { return m.opts.SoftLimit }
 
 // Stop cancels all jobs: none begins another cell.
 func (m *Manager) Stop() {
@@ -106,7 +111,7 @@ func (m *Manager) Start(kind string, work func(ctx context.Context, j *Job) erro
 func (m *Manager) job(kind string) *Job {
 	return &Job{
 		Kind: kind, Started: time.Now(), m: m, status: Queued, done: make(chan struct{}),
-		notebook: m.opts.Bridge.Status().Notebook,
+		peeking: make(chan struct{}, 1), notebook: m.opts.Bridge.Status().Notebook,
 	}
 }
 
@@ -122,6 +127,7 @@ func (m *Manager) start(j *Job, work func(ctx context.Context, j *Job) error) *J
 	if !closed {
 		m.wg.Add(1)
 	}
+	others := m.active()
 	m.mu.Unlock()
 	if closed {
 		j.end(ErrShutdown, m.opts.Words)
@@ -129,6 +135,9 @@ func (m *Manager) start(j *Job, work func(ctx context.Context, j *Job) error) *J
 		return j
 	}
 	m.save(j)
+	for _, other := range others { // or a long one would be the oldest on disk
+		m.saveSometimes(other)
+	}
 	go func() {
 		defer m.wg.Done()
 		err := work(j.ctx, j)
@@ -149,6 +158,15 @@ func (m *Manager) find(id string) *Job {
 	return m.jobs[i]
 }
 
+// active lists the jobs that have not ended. m.mu is held.
+func (m *Manager) active() []*Job {
+	return slices.DeleteFunc(slices.Clone(m.jobs), func(j *Job) bool {
+		j.mu.Lock()
+		defer j.mu.Unlock()
+		return !j.ended.IsZero()
+	})
+}
+
 // forget drops the oldest ended jobs over the bounds. m.mu is held.
 func (m *Manager) forget() {
 	over := len(m.jobs) - keepJobs
@@ -158,9 +176,21 @@ func (m *Manager) forget() {
 		old := !j.ended.IsZero() && (over > 0 || time.Since(j.ended) > keepFor)
 		if old {
 			over--
+			j.forgotten = true
+			m.drop(j.ID)
 		}
 		return old
 	})
+}
+
+// drop removes what is kept of a job on disk.
+func (m *Manager) drop(id string) {
+	if m.opts.Records == nil {
+		return
+	}
+	if err := m.opts.Records.Delete(id); err != nil {
+		m.opts.Log.Warn("job still on disk", "job", id, "err", err)
+	}
 }
 
 // Job returns a job by id; the error is a *[NotFoundError].

@@ -34,7 +34,7 @@ type cellRecord struct {
 }
 
 // restarted is what a job is told that ran when its server ended.
-const restarted = "the server ended while this job ran; what was running went on in the notebook, the rest was not started"
+const restarted = "the server ended while this job ran: what was running went on in the notebook, and the cells after it were not started. Cells that are not listed may have run in its last second: see their execution counts"
 
 func (j *Job) record() record {
 	j.mu.Lock()
@@ -52,6 +52,8 @@ func (m *Manager) save(j *Job) {
 	if m.opts.Records == nil {
 		return
 	}
+	j.saving.Lock()
+	defer j.saving.Unlock()
 	raw, err := json.Marshal(j.record())
 	if err == nil {
 		err = m.opts.Records.Put(j.ID, raw)
@@ -61,13 +63,20 @@ func (m *Manager) save(j *Job) {
 	}
 	j.mu.Lock()
 	j.saved = time.Now()
+	gone := j.forgotten
 	j.mu.Unlock()
+	if gone {
+		m.drop(j.ID)
+	}
 }
+
+// saveEvery is how often a job that makes progress is kept.
+const saveEvery = time.Second
 
 // saveSometimes keeps a job of many quick cells without a write for each.
 func (m *Manager) saveSometimes(j *Job) {
 	j.mu.Lock()
-	recent := time.Since(j.saved) < time.Second
+	recent := time.Since(j.saved) < saveEvery
 	j.mu.Unlock()
 	if !recent {
 		m.save(j)
@@ -106,11 +115,6 @@ func (m *Manager) restore(r record) *Job {
 	}
 	if j.status == Queued || j.status == Running {
 		j.status, j.ended, j.words = Lost, time.Now(), restarted
-		for _, it := range j.items {
-			if it.view.Status == "" {
-				it.view.Status = notebook.StatusCancelled
-			}
-		}
 	}
 	close(j.done)
 	return j

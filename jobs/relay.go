@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"time"
 
 	"colab-mcp/bridge"
 	"colab-mcp/notebook"
@@ -22,11 +23,18 @@ type relayed struct {
 func (m *Manager) startRelay(r relayed) *Job {
 	j := m.job(r.tool)
 	j.items = []*item{{cell: notebook.Cell{ID: r.cell, Index: -1}, counted: true, temp: r.cell == ""}}
+	j.relays = true
 	return m.start(j, func(ctx context.Context, j *Job) error { return m.relay(ctx, j, r) })
 }
 
 func (m *Manager) relay(ctx context.Context, j *Job, r relayed) error {
 	it := j.items[0]
+	err := m.tryRelay(ctx, j, it, r)
+	j.settle(it, err)
+	return err
+}
+
+func (m *Manager) tryRelay(ctx context.Context, j *Job, it *item, r relayed) error {
 	tab, err := m.opts.Bridge.Tab(ctx, nil)
 	if err != nil {
 		return err
@@ -43,7 +51,9 @@ func (m *Manager) relay(ctx context.Context, j *Job, r relayed) error {
 		}
 		if ok {
 			before.Outputs = nil
-			j.begin(it, tab, before)
+			if err := m.begin(ctx, j, it, tab, before); err != nil {
+				return err
+			}
 			ran, err := m.opts.Notebook.Run(tab, before)
 			if err != nil {
 				return j.refused(it, ran.Result, err)
@@ -52,38 +62,45 @@ func (m *Manager) relay(ctx context.Context, j *Job, r relayed) error {
 			return nil
 		}
 	}
-	j.begin(it, tab, it.cell)
+	if err := m.begin(ctx, j, it, tab, it.cell); err != nil {
+		return err
+	}
 	raw, err := tab.Run(r.tool, r.args, r.progress)
 	if err != nil {
 		return j.refused(it, raw, err)
 	}
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	it.raw, j.now = raw, nil
-	it.view = it.blank(notebook.StatusOK)
-	if _, err := notebook.Payload(r.tool, raw); isRefusal(err) {
-		it.view.Status = notebook.StatusError
-	}
-	if len(raw) <= maxReported {
-		j.progress = raw
-	}
+	m.answered(j, it, r.tool, raw)
 	return nil
 }
 
-// maxReported is the largest answer of an unknown tool that a job keeps.
-const maxReported = 1 << 20
+// answered keeps what an unknown tool answered as the text of its result.
+func (m *Manager) answered(j *Job, it *item, tool string, raw json.RawMessage) {
+	last := &item{view: it.blank(notebook.StatusOK)}
+	if _, err := notebook.Payload(tool, raw); isRefusal(err) {
+		last.view.Status = notebook.StatusError
+	}
+	shown := notebook.Rendered{Result: string(raw)}
+	last.view.Show(shown)
+	m.keep(last, nil, shown)
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	last.view.DurationS = notebook.Seconds(time.Since(it.began))
+	it.view, it.ref = last.view, last.ref
+	j.over(it, raw)
+}
 
-// refused ends a run that the tab answered with an error, or did not answer.
+// refused ends a run that the tab answered with an error, which is relayed, or
+// did not answer.
 func (j *Job) refused(it *item, raw json.RawMessage, err error) error {
-	j.stop(it)
+	j.stop(it, raw, err)
 	if raw == nil {
 		return err
 	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	it.raw = raw
-	it.view = it.blank(notebook.StatusError)
-	it.view.AddNote(err.Error())
+	if !j.handed {
+		it.raw = raw
+	}
 	return nil
 }
 
@@ -92,11 +109,12 @@ func isRefusal(err error) bool {
 	return errors.As(err, &said)
 }
 
-// answer is what the tab answered, once: a job does not keep it.
+// answer is what the tab answered, once: a job does not keep it, nor what comes
+// later.
 func (j *Job) answer() json.RawMessage {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	raw := j.items[0].raw
-	j.items[0].raw = nil
+	j.items[0].raw, j.handed = nil, true
 	return raw
 }

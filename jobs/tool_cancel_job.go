@@ -3,6 +3,7 @@ package jobs
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -37,6 +38,11 @@ func (t *tools) cancelJob(_ context.Context, _ *bridge.Call, p cancelJobParams) 
 	}{j.ID, status, note})
 }
 
+// waits reports whether a cell of the job has not begun. j.mu is held.
+func (j *Job) waits() bool {
+	return slices.ContainsFunc(j.items, func(it *item) bool { return !it.finished() })
+}
+
 // afterCancel says honestly what will still finish.
 func (j *Job) afterCancel() (status, note string) {
 	j.mu.Lock()
@@ -44,6 +50,10 @@ func (j *Job) afterCancel() (status, note string) {
 	switch it := j.now; {
 	case !j.ended.IsZero():
 		return j.status, "the job had ended before"
+	case len(j.items) == 0:
+		return j.status, "it stops after the step that is on its way"
+	case it == nil && !j.waits():
+		return j.status, "all of it had run"
 	case it == nil:
 		return Cancelled, "nothing of it runs; what was not begun is not run"
 	case it.latest > 0:

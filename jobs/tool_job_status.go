@@ -59,7 +59,7 @@ func (t *tools) jobStatus(ctx context.Context, c *bridge.Call, p jobStatusParams
 		return nil, err // who leaves here only asked
 	}
 	if !ended {
-		j.peek(ctx)
+		j.lastPeek(ctx)
 	}
 	return j.report(t.budget(c))
 }

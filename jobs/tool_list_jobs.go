@@ -29,8 +29,14 @@ func (t *tools) addListJobs() {
 	}, t.listJobs)
 }
 
-func (t *tools) listJobs(context.Context, *bridge.Call, struct{}) (*mcp.CallToolResult, error) {
-	lines := []jobLine{}
+type jobList struct {
+	Jobs    []jobLine `json:"jobs"`
+	Omitted int       `json:"jobs_omitted,omitempty"` // the oldest, of which the answer has no room
+}
+
+func (t *tools) listJobs(_ context.Context, c *bridge.Call, _ struct{}) (*mcp.CallToolResult, error) {
+	list := jobList{Jobs: []jobLine{}}
+	room := t.budget(c) - 100
 	for _, j := range t.m.List() {
 		j.mu.Lock()
 		l := jobLine{JobID: j.ID, Kind: j.Kind, Status: j.status, Started: j.Started.UTC().Format(time.RFC3339)}
@@ -41,9 +47,15 @@ func (t *tools) listJobs(context.Context, *bridge.Call, struct{}) (*mcp.CallTool
 			end = time.Now()
 		}
 		l.Elapsed = notebook.Seconds(end.Sub(j.Started))
-		lines = append(lines, l)
+		text, err := notebook.EncodeJSON(l)
+		if err != nil {
+			return nil, err
+		}
+		if room -= len(text) + 1; room < 0 {
+			list.Omitted++
+			continue
+		}
+		list.Jobs = append(list.Jobs, l)
 	}
-	return bridge.Answer(struct {
-		Jobs []jobLine `json:"jobs"`
-	}{lines})
+	return bridge.Answer(list)
 }

@@ -114,11 +114,14 @@ func (t *tools) foreground(ctx context.Context, c *bridge.Call, p plan, backgrou
 	}
 	j := t.m.startCells(p)
 	if background {
+		j.mu.Lock()
+		_, total := j.count()
+		j.mu.Unlock()
 		return bridge.Answer(struct {
 			JobID  string `json:"job_id"`
 			Status string `json:"status"`
 			Total  int    `json:"total"`
-		}{j.ID, Running, len(p.cells)})
+		}{j.ID, Running, total})
 	}
 	ended, err := t.wait(ctx, c, j)
 	if err != nil {

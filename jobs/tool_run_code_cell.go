@@ -3,6 +3,7 @@ package jobs
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"slices"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -37,11 +38,14 @@ func (t *tools) relay(ctx context.Context, c *bridge.Call, tool string, args jso
 	}
 	j := t.m.startRelay(r)
 	ended, err := t.wait(ctx, c, j)
-	if err != nil {
+	raw := j.answer()
+	switch {
+	case err != nil:
 		return nil, err
-	}
-	if raw := j.answer(); ended && raw != nil {
+	case raw != nil:
 		return t.tb.Splice(c.Req, raw), nil
+	case ended:
+		return nil, fmt.Errorf("%s ended before its call was sent: %w", j.ID, context.Canceled)
 	}
 	return bridge.Answer(struct {
 		Status  string            `json:"status"`

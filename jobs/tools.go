@@ -46,7 +46,7 @@ func (t *tools) wait(ctx context.Context, c *bridge.Call, j *Job) (ended bool, e
 		return false, err
 	}
 	if !ended {
-		j.peek(ctx)
+		j.lastPeek(ctx)
 		return false, nil
 	}
 	return true, j.failure()
