@@ -15,6 +15,7 @@ type tabCmd struct {
 	URL      string `arg:"" name:"url" help:"The link that would go to a browser, with its token in the fragment."`
 	Notebook string `placeholder:"FILE.ipynb" help:"Serve this notebook file and save changes to it. Default: a new one in memory."`
 	Python   string `placeholder:"CMD" help:"Interpreter for the cells. Default: the best python3 there is."`
+	Plain    bool   `help:"Plain Python, even where ipykernel is installed."`
 }
 
 func (tabCmd) Help() string {
@@ -29,7 +30,7 @@ func (c tabCmd) Run() error {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
-	tab, err := localtab.New(localtab.Options{Notebook: file, Python: c.Python})
+	tab, err := localtab.New(localtab.Options{Notebook: file, Python: c.Python, Plain: c.Plain})
 	if err != nil {
 		return err
 	}
