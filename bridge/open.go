@@ -196,6 +196,7 @@ func (b *Bridge) await(ctx context.Context, link Link, fresh bool, began time.Ti
 	defer timeout.Stop()
 	tick := time.NewTicker(5 * time.Second)
 	defer tick.Stop()
+	expired := false
 	for {
 		var got Opened
 		var failed bool
@@ -204,7 +205,7 @@ func (b *Bridge) await(ctx context.Context, link Link, fresh bool, began time.Ti
 			failed = s.opening != nil && (fresh && s.opening.launch != nil || s.opening.spent)
 		})
 		got.Waited = time.Since(began)
-		if got.Ready || failed {
+		if got.Ready || failed || expired {
 			return got, nil
 		}
 		if b.root.Err() != nil {
@@ -222,7 +223,7 @@ func (b *Bridge) await(ctx context.Context, link Link, fresh bool, began time.Ti
 					s.backoff.failed(time.Now())
 				}
 			})
-			return got, nil
+			expired = true // and look once more
 		case <-tick.C:
 			if tell != nil {
 				tell(got.Waited, got.Causes[0])
