@@ -43,11 +43,26 @@ func startChromium(t testing.TB, host *standIn, flags ...chromedp.ExecAllocatorO
 		chromedp.Flag("ignore-certificate-errors-spki-list", host.spki),
 		chromedp.Flag("host-resolver-rules", fmt.Sprintf("MAP %s %s, MAP * ~NOTFOUND, EXCLUDE localhost", colabHost, host.addr)),
 	)
+	// Whatever else it writes goes with its profile. Short, for the sockets in it.
+	home, err := os.MkdirTemp("", "chromium")
+	if err != nil {
+		t.Fatal(err)
+	}
+	options = append(options, chromedp.UserDataDir(filepath.Join(home, "profile")),
+		chromedp.Env("HOME="+home, "XDG_CONFIG_HOME="+home, "XDG_CACHE_HOME="+home, "TMPDIR="+home))
 	allocator, release := chromedp.NewExecAllocator(context.Background(), append(options, flags...)...)
 	ctx, closeAll := chromedp.NewContext(allocator)
-	t.Cleanup(func() { // waits until the process is reaped and its profile deleted
+	t.Cleanup(func() {
+		soon, stop := context.WithTimeout(ctx, patience)
+		defer stop()
+		if err := chromedp.Cancel(soon); err != nil {
+			t.Errorf("end Chromium: %v", err)
+		}
 		closeAll()
-		release()
+		release() // the process is reaped
+		if err := os.RemoveAll(home); err != nil {
+			t.Error(err)
+		}
 	})
 	if err := chromedp.Do(ctx); err != nil {
 		t.Fatalf("start %s: %v", program, err)

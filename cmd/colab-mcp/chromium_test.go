@@ -13,6 +13,7 @@ import (
 	"net"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -234,11 +235,16 @@ func square(t *testing.T) []byte {
 func TestChromiumRelaysLargeAnswersUnchanged(t *testing.T) {
 	s := startScene(t)
 	p, _ := s.connect(aNotebook)
-	const lines = 180_000
-	id := s.addCell(fmt.Sprintf(`print("".join(f"%%06d <b>é&\"\\\t\u2028 🚀 9007199254740993\n" %% i for i in range(%d)), end="")`, lines))
+	const lines = 12_000
+	const odd = `<b>é&\"\\\t\u2028 🚀 9007199254740993 ` // alike as a literal of Python and of Go
+	id := s.addCell(fmt.Sprintf(`print("".join(f"%%06d " %% i + "%s" * 18 + "\n" for i in range(%d)), end="")`, odd, lines))
+	printed, err := strconv.Unquote(`"` + odd + `"`)
+	if err != nil {
+		t.Fatal(err)
+	}
 	var want strings.Builder
 	for i := range lines {
-		fmt.Fprintf(&want, "%06d <b>é&\"\\\t\u2028 🚀 9007199254740993\n", i)
+		fmt.Fprintf(&want, "%06d %s\n", i, strings.Repeat(printed, 18))
 	}
 
 	check := func(res answer, outputs func(structured json.RawMessage) []streamOutput) {
