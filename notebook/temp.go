@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"colab-mcp/bridge"
 )
@@ -18,7 +19,8 @@ type Temp struct {
 	Notebook string   `json:"notebook"`
 	ID       string   `json:"id,omitempty"`     // "" if the tab left before it said so
 	Before   []string `json:"before,omitempty"` // ids that were there before it, while ID is not known
-	Sums     []string `json:"sums"`             // hashes of the sources it may have
+	Sums     []string `json:"sums,omitempty"`   // hashes of the sources it may have
+	Module   bool     `json:"module,omitempty"` // its sources are calls of our modules: known by their form
 
 	user *bridge.Tab // the connection whose operation uses it now
 }
@@ -30,10 +32,10 @@ func sum(source string) string {
 
 // is reports whether c is this cell and nobody has changed it since.
 func (t Temp) is(c Cell) bool {
-	if t.ID != "" {
-		return c.ID == t.ID && slices.Contains(t.Sums, sum(c.Source))
+	if t.ID != "" && t.ID != c.ID || t.ID == "" && slices.Contains(t.Before, c.ID) {
+		return false
 	}
-	return !slices.Contains(t.Before, c.ID) && slices.Contains(t.Sums, sum(c.Source))
+	return t.Module && calls(c.Source) || slices.Contains(t.Sums, sum(c.Source))
 }
 
 // Scratch is the one temporary cell of an operation: at the end of the
@@ -48,6 +50,9 @@ type Scratch struct {
 
 // Scratch adds a temporary cell with a first source. language is python, r or
 // julia; "" is python.
+//
+// A source that calls one of our modules is known by its form, and so must be
+// the ones that follow it: megabytes of a file's chunk are not hashed.
 func (n *Notebook) Scratch(ctx context.Context, tab *bridge.Tab, language, source string) (*Scratch, error) {
 	all, err := List(ctx, tab)
 	if err != nil {
@@ -57,8 +62,11 @@ func (n *Notebook) Scratch(ctx context.Context, tab *bridge.Tab, language, sourc
 		language = "python"
 	}
 	n.mu.Lock()
-	t := Temp{Notebook: n.here(), Sums: []string{sum(source)}, user: tab}
+	t := Temp{Notebook: n.here(), user: tab, Module: calls(source)}
 	n.mu.Unlock()
+	if !t.Module {
+		t.Sums = []string{sum(source)}
+	}
 	for _, c := range all {
 		t.Before = append(t.Before, c.ID)
 	}
@@ -76,7 +84,8 @@ func (n *Notebook) Scratch(ctx context.Context, tab *bridge.Tab, language, sourc
 	if err := json.Unmarshal(payload, &added); err != nil || added.ID == "" {
 		return nil, fmt.Errorf("%w: add_code_cell: no newCellId", ErrShape)
 	}
-	named := Temp{Notebook: t.Notebook, ID: added.ID, Sums: t.Sums, user: tab}
+	named := t
+	named.ID, named.Before = added.ID, nil
 	n.note(&t, &named)
 	return &Scratch{n: n, tab: tab, temp: named, cell: Cell{Index: len(all), Type: Code, ID: added.ID, Source: source}}, nil
 }
@@ -96,10 +105,12 @@ func (s *Scratch) Set(ctx context.Context, source string) error {
 	if source == s.cell.Source {
 		return nil
 	}
-	next := s.temp
-	next.Sums = []string{sum(s.cell.Source), sum(source)}
-	s.n.note(&s.temp, &next)
-	s.temp = next
+	if !s.temp.Module || !calls(source) {
+		next := s.temp
+		next.Sums = []string{sum(s.cell.Source), sum(source)}
+		s.n.note(&s.temp, &next)
+		s.temp = next
+	}
 	_, err := ask(ctx, s.tab, bridge.UpdateCell, fmt.Appendf(nil, `{"cellId":%s,"content":%s}`, quoted(s.cell.ID), quoted(source)))
 	if err == nil {
 		s.cell.Source = source
@@ -118,6 +129,24 @@ func (s *Scratch) Run() (Ran, error) {
 		s.cell.ExecutionCount = ran.Count
 	}
 	return ran, err
+}
+
+// RunPlain runs the cell and does not read it back: the reply of our own code
+// says that it ran, and its source and output may be megabytes. The caller
+// holds the turn.
+func (s *Scratch) RunPlain() ([]Output, time.Duration, error) {
+	began := time.Now()
+	raw, err := s.tab.Run(bridge.RunCodeCell, fmt.Appendf(nil, `{"cellId":%s}`, quoted(s.cell.ID)), nil)
+	took := time.Since(began)
+	if err != nil {
+		return nil, took, err
+	}
+	payload, err := Payload(bridge.RunCodeCell, raw)
+	if err != nil {
+		return nil, took, err
+	}
+	outs, err := DecodeOutputs(payload)
+	return outs, took, err
 }
 
 // Cell is the cell as it was last seen.

@@ -2,7 +2,9 @@ package notebook
 
 import "colab-mcp/bridge"
 
-// AddTools adds the tools of this package.
-func AddTools(tb *bridge.Toolbox, n *Notebook) {
+// AddTools adds the tools of this package. local is which files of this
+// machine they may write.
+func AddTools(tb *bridge.Toolbox, n *Notebook, local *Local) {
 	addOutline(tb, n)
+	addExport(tb, n, local)
 }

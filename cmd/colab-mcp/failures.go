@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"runtime/debug"
 
@@ -12,6 +13,7 @@ import (
 	"colab-mcp/bridge"
 	"colab-mcp/jobs"
 	"colab-mcp/notebook"
+	"colab-mcp/transfer"
 )
 
 // The words an agent reads when something failed: `code: what happened. what
@@ -23,6 +25,21 @@ var failures = []failure{
 	{"outcome_unknown", is[*jobs.LostError], "It is not sent again. When the notebook is connected again, ask job_status for what became of it, or look with get_cells, before running it anew"},
 	{"outcome_unknown", is[*bridge.UnknownError], "It is not sent again. Look with get_cells what became of it before repeating it"},
 	{"outcome_unknown", is[*bridge.FrameError], "The tab has done it. Look with get_cells, and let the cell print less or write to a file"},
+	{"checksum", target(transfer.ErrChecksum), "The target is as it was. Repeat the call"},
+	{"changed", target(transfer.ErrChanged), "The target is as it was. Repeat the call when nothing writes to the file"},
+	{"changed", target(notebook.ErrMoved), "Nothing was written. Repeat the call when nobody edits the notebook"},
+	{"exists", target(notebook.ErrExists), "Choose another name, or repeat the call with overwrite: true"},
+	{"not_allowed", target(notebook.ErrNotAllowed), "Choose a path that is not hidden and, if the server was started with --allow-dir, below one of its folders"},
+	{"not_allowed", target(fs.ErrPermission), "Choose a path that may be read or written"},
+	{"not_found", target(fs.ErrNotExist), "Correct the path; run_code with os.listdir shows what the runtime has"},
+	{"invalid", target(notebook.ErrIsDirectory), "Pack it first (tar czf NAME.tgz DIRECTORY, in the runtime by run_code) and move the archive"},
+	{"invalid", target(notebook.ErrNotRegular), "Name a regular file"},
+	{"invalid", target(notebook.ErrNeedAbsolute), "Give an absolute path"},
+	{"invalid", target(fs.ErrInvalid), "Correct the path"},
+	{"invalid", is[*transfer.TooLargeError], "Fetch it from inside the runtime instead, with run_code (curl, gdown, drive.mount), or start the server with a larger --max-transfer"},
+	{"locked", target(notebook.ErrStaging), "Wait for the other transfer of this file, see list_jobs"},
+	{"tool_refused", target(transfer.ErrNoSpace), "The target is as it was. Make room for the file, then repeat the call"},
+	{"tab_gone", is[*transfer.InterruptedError], "Repeat the call: it goes on behind what is confirmed"},
 	{"tab_gone", target(bridge.ErrTabGone), "Nothing was run. Repeat the call: the notebook is re-opened for it"},
 	{"busy", is[*bridge.BusyError], "Wait for it with job_status, cancel it with cancel_job, or repeat with force: true to leave it"},
 	{"timeout", is[*bridge.SilentError], "Ask the user to bring the Colab tab to the front and to close any dialog in it, then repeat the call"},

@@ -21,6 +21,7 @@ import (
 	"colab-mcp/jobs"
 	"colab-mcp/notebook"
 	"colab-mcp/state"
+	"colab-mcp/transfer"
 )
 
 //go:embed instructions.md
@@ -116,8 +117,9 @@ func newServer(s *settings) *server {
 	srv.pipe = &stdio.Transport{Log: srv.log, Linger: time.Second}
 	srv.toolbox = &bridge.Toolbox{Server: srv.mcp, Bridge: srv.bridge, Splice: srv.pipe.Splice, MaxOutput: s.MaxOutput, Facts: srv.facts(remarks)}
 	bridge.AddTools(srv.toolbox)
-	notebook.AddTools(srv.toolbox, nb)
+	notebook.AddTools(srv.toolbox, nb, s.local)
 	jobs.AddTools(srv.toolbox, srv.jobs)
+	transfer.AddTools(srv.toolbox, srv.jobs, nb, &transfer.Files{Local: s.local, Max: int64(s.MaxTransfer)})
 
 	if err := srv.bridge.Start(); err == nil {
 		keep.save(srv.bridge.Identity())
