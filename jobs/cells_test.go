@@ -160,7 +160,7 @@ func TestJobWithAnErrorIsFailed(t *testing.T) { // interface: failed, also with 
 func TestNoTabIsTheCallsErrorAndNoJob(t *testing.T) { // C1
 	virtual(t, setup{noReopen: true}, func(d *desk) {
 		d.fill("print a")
-		d.far().Drop()
+		d.drop()
 		for tool, args := range map[string]with{"run_cells": {"start": 0}, "run_code": {"code": "print x"}, "run_notebook": {}, "run_code_cell": {"cellId": "x"}} {
 			r := d.call(tool, args)
 			var none *bridge.NoTabError

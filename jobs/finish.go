@@ -9,7 +9,9 @@ import (
 
 // finish makes a cell's run its last view.
 func (m *Manager) finish(j *Job, it *item, ran notebook.Ran, fired *notebook.Fired) {
+	j.mu.Lock()
 	v := it.blank(notebook.StatusOK)
+	j.mu.Unlock()
 	v.ExecutionCount, v.DurationS = ran.Count, notebook.Seconds(ran.Took)
 	v.KernelRestarted = ran.Restarted || ran.Died
 	shown := j.show.Render(ran.Outputs)

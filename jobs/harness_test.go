@@ -151,6 +151,12 @@ func (w *wire) Write(p []byte) (int, error) {
 	return w.Writer.Write(p)
 }
 
+func (w *wire) String() string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return string(w.sent)
+}
+
 func (d *desk) connectAgent(server *mcp.Server) {
 	in, toServer := io.Pipe()
 	fromServer, out := io.Pipe()
@@ -240,6 +246,12 @@ func (d *desk) open() *tabtest.FarTab {
 	return d.far()
 }
 
+// drop cuts the connection, and waits until that is known.
+func (d *desk) drop() {
+	d.far().Drop()
+	synctest.Wait()
+}
+
 // far is the newest far tab.
 func (d *desk) far() *tabtest.FarTab {
 	d.mu.Lock()
@@ -300,7 +312,7 @@ func (d *desk) start(tool string, args any, watched ...bool) *pending {
 	ctx, p.cancel = context.WithCancel(context.Background())
 	params := &mcp.CallToolParams{Name: tool, Arguments: raw, Meta: mcp.Meta{"n": p.n}}
 	if len(watched) > 0 {
-		params.SetProgressToken(p.n)
+		params.SetProgressToken(int(p.n))
 	}
 	go func() {
 		defer close(p.done)

@@ -75,7 +75,9 @@ func (m *Manager) tryRelay(ctx context.Context, j *Job, it *item, r relayed) err
 
 // answered keeps what an unknown tool answered as the text of its result.
 func (m *Manager) answered(j *Job, it *item, tool string, raw json.RawMessage) {
+	j.mu.Lock()
 	last := &item{view: it.blank(notebook.StatusOK)}
+	j.mu.Unlock()
 	if _, err := notebook.Payload(tool, raw); isRefusal(err) {
 		last.view.Status = notebook.StatusError
 	}

@@ -53,7 +53,8 @@ func (t *tools) jobStatus(ctx context.Context, c *bridge.Call, p jobStatusParams
 	if c.Progress.Wanted() {
 		tell = c.Progress.Say
 	}
-	wait := min(time.Duration(p.WaitS*float64(time.Second)), t.m.opts.SoftLimit)
+	limit := t.m.opts.SoftLimit
+	wait := time.Duration(min(p.WaitS, limit.Seconds()) * float64(time.Second))
 	ended, err := j.Await(ctx, wait, tell)
 	if err != nil {
 		return nil, err // who leaves here only asked
