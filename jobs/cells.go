@@ -83,14 +83,15 @@ func (m *Manager) runItem(ctx context.Context, j *Job, it *item, g *guard) error
 		case time.Since(began)+pause > m.startingUp():
 			return nil
 		}
-		if err := j.pause(ctx, &pause, began); err != nil {
+		if err := j.pause(ctx, it, &pause, began); err != nil {
 			return err
 		}
 	}
 }
 
 // pause waits before a cell that did not run is tried again, longer each time.
-func (j *Job) pause(ctx context.Context, pause *time.Duration, began time.Time) error {
+func (j *Job) pause(ctx context.Context, it *item, pause *time.Duration, began time.Time) error {
+	j.set(it, "") // it waits again
 	j.Note(fmt.Sprintf("the cell did not run yet, waiting for the runtime (%.0f s)", time.Since(began).Seconds()))
 	wait := time.NewTimer(*pause)
 	defer wait.Stop()
@@ -238,7 +239,7 @@ func (j *Job) stop(it *item, raw json.RawMessage, err error) {
 func (j *Job) settle(it *item, err error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	if err != nil && (it.view.Status == "" || it.view.Status == notebook.StatusNotRun) {
+	if err != nil && it.view.Status == "" {
 		it.view.Status = notebook.StatusCancelled
 	}
 }

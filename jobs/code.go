@@ -31,7 +31,7 @@ func (m *Manager) runCode(ctx context.Context, j *Job, a adhoc) error {
 			if err != nil || j.statusOf(it) != notebook.StatusNotRun || time.Since(began)+pause > m.startingUp() {
 				return err
 			}
-			if err := j.pause(ctx, &pause, began); err != nil {
+			if err := j.pause(ctx, it, &pause, began); err != nil {
 				return err
 			}
 		}

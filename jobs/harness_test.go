@@ -53,11 +53,11 @@ type setup struct {
 	soft      time.Duration // default 45 s
 	client    string        // clientInfo.name
 	maxOutput int
-	knobs     tabtest.Knobs  // of the first tab
-	noReopen  bool           // a dropped tab comes back by reconnect only
-	records   *state.Blobs   // default: in memory
-	outputs   *state.Blobs   // default: in memory
-	temps     []notebook.Temp // left by an earlier process
+	knobs     tabtest.Knobs              // of the first tab
+	noReopen  bool                       // a dropped tab comes back by reconnect only
+	records   *state.Blobs               // default: in memory
+	outputs   *state.Blobs               // default: in memory
+	temps     []notebook.Temp            // left by an earlier process
 	serve     func(d *desk, link string) // another far end than a tabtest one, over the real loopback
 }
 
