@@ -5,9 +5,11 @@ import (
 	"encoding/json"
 	"flag"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -200,11 +202,29 @@ func TestLintFindsOddSchemas(t *testing.T) {
 	}
 }
 
-// What the agent is told fits every client's prompt.
+// What the agent is told fits every client's prompt, and names tools that
+// there are.
 func TestInstructions(t *testing.T) {
 	if n := len([]rune(instructions)); n >= 2000 {
 		t.Errorf("instructions.md has %d characters; clients show the first 2,000", n)
 	}
+	tools := startAgent(t, "--browser", "none").listTools()
+	for _, m := range regexp.MustCompile("`([a-z]+_[a-z_]+)`").FindAllStringSubmatch(instructions, -1) {
+		word := m[1]
+		if tools[word].Name == "" && !isParameter(tools, word) && !fields[word] {
+			t.Errorf("instructions.md speaks of %s, which is no tool and no parameter", word)
+		}
+	}
+}
+
+// fields are the words of instructions.md that stand in answers.
+var fields = map[string]bool{"job_id": true, "output_ref": true, "outcome_unknown": true}
+
+func isParameter(tools map[string]listed, word string) bool {
+	return slices.ContainsFunc(slices.Collect(maps.Values(tools)), func(l listed) bool {
+		properties, _ := l.Schema["properties"].(map[string]any)
+		return properties[word] != nil
+	})
 }
 
 // C1: the list is the same before, during and after a connection.
