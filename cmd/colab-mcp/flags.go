@@ -68,10 +68,11 @@ func (s *settings) AfterApply() error {
 	if s.local, err = notebook.NewLocal(s.AllowDir); err != nil {
 		return fmt.Errorf("--allow-dir: %w", err)
 	}
-	for _, dir := range []*string{&s.StateDir, &s.Log} {
-		if *dir, err = absolute(*dir); err != nil {
-			return err
-		}
+	if s.StateDir, err = absolute(s.StateDir); err != nil {
+		return fmt.Errorf("--state-dir: %w", err)
+	}
+	if s.Log, err = absolute(s.Log); err != nil {
+		return fmt.Errorf("--log: %w", err)
 	}
 	if s.StateDir == "" {
 		s.StateDir = filepath.Join(xdg.StateHome, "colab-mcp")
@@ -82,19 +83,23 @@ func (s *settings) AfterApply() error {
 	return nil
 }
 
-// absolute expands ~ and makes a path independent of the working directory.
+// unsetEmpty makes a variable of ours that is set to nothing one that is not
+// set: agents' programs pass on what their users left empty.
+func unsetEmpty() {
+	for _, kv := range os.Environ() {
+		if name, value, _ := strings.Cut(kv, "="); value == "" && strings.HasPrefix(name, "COLAB_MCP_") {
+			os.Unsetenv(name)
+		}
+	}
+}
+
+// absolute expands ~ and makes a path independent of the working directory;
+// "" stays.
 func absolute(path string) (string, error) {
 	if path == "" {
 		return "", nil
 	}
-	if rest, ok := strings.CutPrefix(path, "~"); ok && (rest == "" || rest[0] == '/' || rest[0] == filepath.Separator) {
-		home, err := os.UserHomeDir()
-		if err != nil {
-			return "", err
-		}
-		path = filepath.Join(home, rest)
-	}
-	return filepath.Abs(path)
+	return notebook.Abs(path)
 }
 
 // duration is a Go duration, or plain seconds.

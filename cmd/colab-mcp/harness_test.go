@@ -41,9 +41,10 @@ func requireReal(t testing.TB, missing string) {
 }
 
 // environment is the test's own without our settings, plus extra. Python is
-// the machine's matter and stays.
+// the machine's matter and stays. The race detector need not look for a second
+// whether a program that ends races still.
 func environment(extra ...string) []string {
-	var env []string
+	env := []string{"GORACE=atexit_sleep_ms=0"}
 	for _, kv := range os.Environ() {
 		if !strings.HasPrefix(kv, "COLAB_MCP_") || strings.HasPrefix(kv, "COLAB_MCP_PYTHON=") {
 			env = append(env, kv)
@@ -102,12 +103,19 @@ func startAgent(t testing.TB, args ...string) *agent {
 // launchAgent is startAgent with a given state directory and no handshake.
 func launchAgent(t testing.TB, stateDir string, args ...string) *agent {
 	t.Helper()
+	cmd := exec.Command(binary(t), append([]string{"--state-dir", stateDir}, args...)...)
+	cmd.Env = environment()
+	return launch(t, stateDir, cmd)
+}
+
+// launch is launchAgent for a command that serves, which keeps its state in
+// stateDir.
+func launch(t testing.TB, stateDir string, cmd *exec.Cmd) *agent {
+	t.Helper()
 	a := &agent{
-		t: t, StateDir: stateDir, stderr: &lockedBuffer{},
+		t: t, StateDir: stateDir, cmd: cmd, stderr: &lockedBuffer{},
 		read: make(chan struct{}), pending: map[string]*pending{},
 	}
-	a.cmd = exec.Command(binary(t), append([]string{"--state-dir", a.StateDir}, args...)...)
-	a.cmd.Env = environment()
 	a.cmd.Stderr = a.stderr
 	out, err := a.cmd.StdoutPipe()
 	if err == nil {
@@ -326,15 +334,37 @@ func (a *agent) notifications(method string) []message {
 // close closes the program's stdin, as an agent does that goes, and waits for
 // its end. A second call does nothing.
 func (a *agent) close() error {
+	if a.cmd.ProcessState == nil {
+		a.in.Close()
+	}
+	return a.wait("its stdin was closed")
+}
+
+// signal sends the program a signal and waits for its end.
+func (a *agent) signal(sig os.Signal) error {
+	if err := a.cmd.Process.Signal(sig); err != nil {
+		return err
+	}
+	return a.wait(sig.String())
+}
+
+// kill ends the program as a crash does.
+func (a *agent) kill() {
+	a.cmd.Process.Kill()
+	<-a.read
+	a.cmd.Wait()
+}
+
+// wait waits for the program's end after what was done to it.
+func (a *agent) wait(after string) error {
 	if a.cmd.ProcessState != nil {
 		return a.ended
 	}
-	a.in.Close()
 	kill := time.AfterFunc(patience, func() { a.cmd.Process.Kill() })
 	<-a.read
 	a.ended = a.cmd.Wait()
 	if !kill.Stop() {
-		a.ended = errors.Join(fmt.Errorf("still running %v after its stdin was closed", patience), a.ended)
+		a.ended = errors.Join(fmt.Errorf("still running %v after %s", patience, after), a.ended)
 	}
 	return a.ended
 }

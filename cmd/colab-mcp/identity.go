@@ -72,7 +72,7 @@ func tooOld(created, now time.Time, days int) bool {
 	if age < -24*time.Hour {
 		return true
 	}
-	return days > 0 && age > time.Duration(days)*24*time.Hour
+	return days > 0 && age.Hours() > 24*float64(days)
 }
 
 // save keeps the identity. It is called one at a time.
