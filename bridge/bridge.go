@@ -116,12 +116,14 @@ func New(o Options) *Bridge {
 	b.root, b.stop = context.WithCancel(context.Background())
 	b.st = state{id: o.Identity, notebook: o.Previous, refused: map[refusal]int{}}
 	b.server = &http.Server{
-		Handler:           b,
-		ReadHeaderTimeout: 5 * time.Second,
-		MaxHeaderBytes:    16 << 10,
-		ErrorLog:          slog.NewLogLogger(o.Log.Handler(), slog.LevelDebug),
-		ConnContext:       withTraffic,
-		ConnState:         b.flood.state,
+		Handler:        b,
+		ReadTimeout:    5 * time.Second, // none of these reaches an upgraded connection
+		WriteTimeout:   5 * time.Second,
+		IdleTimeout:    5 * time.Second,
+		MaxHeaderBytes: 16 << 10,
+		ErrorLog:       slog.NewLogLogger(o.Log.Handler(), slog.LevelDebug),
+		ConnContext:    withTraffic,
+		ConnState:      b.flood.state,
 	}
 	return b
 }

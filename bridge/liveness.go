@@ -17,12 +17,13 @@ var errDead = errors.New("the tab's machine or network does not answer")
 
 // alive reports whether anything at all arrives within limit of a WebSocket
 // ping (RFC 6455, 5.5.2). The pong waits behind data that is on its way, so any
-// byte counts; a frozen page is alive, since its browser answers.
+// byte counts, and so does data of ours that is still being taken, behind which
+// the ping waits. A frozen page is alive, since its browser answers.
 func (t *Tab) alive(limit time.Duration) bool {
-	before := t.traffic.received()
+	received, sent := t.traffic.received(), t.traffic.sent()
 	ctx, stop := context.WithTimeout(context.Background(), limit)
 	defer stop()
-	return t.peer.conn.Ping(ctx) == nil || t.traffic.received() > before
+	return t.peer.conn.Ping(ctx) == nil || t.traffic.received() > received || t.traffic.sent() > sent+quiet
 }
 
 // watch ends a connection that died without a word: a laptop that slept, a

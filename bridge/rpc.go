@@ -18,8 +18,9 @@ import (
 const (
 	// maxFrame is the largest message taken from a tab, in bytes.
 	maxFrame = 64 << 20
-	// writeTimeout ends a connection whose peer takes no bytes.
-	writeTimeout = 30 * time.Second
+	// writeTimeout is for one message on the slowest tunnel. A connection that
+	// takes nothing is found dead long before.
+	writeTimeout = 5 * time.Minute
 	// closeTimeout is how long a tab may take over its close frame.
 	closeTimeout = time.Second
 )
@@ -139,12 +140,15 @@ func (p *peer) forget(c *call) {
 	delete(p.pending, c.id)
 }
 
-// cancel forgets a call and tells the tab so.
+// cancel forgets a call and tells the tab so, when the writer gets to it.
 func (p *peer) cancel(c *call, why string) {
-	p.forget(c)
-	ctx, stop := context.WithTimeout(context.Background(), writeTimeout)
-	defer stop()
-	p.send(ctx, message(0, "notifications/cancelled", fmt.Appendf(nil, `{"requestId":%d,"reason":%q}`, c.id, why)))
+	frame := message(0, "notifications/cancelled", fmt.Appendf(nil, `{"requestId":%d,"reason":%q}`, c.id, why))
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.pending, c.id)
+	if p.err == nil { // nobody waits for the goroutines yet
+		p.wg.Go(func() { p.send(context.Background(), frame) })
+	}
 }
 
 // write owns the socket's write side. A caller's context never reaches the

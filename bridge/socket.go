@@ -19,6 +19,7 @@ const StatusMoved websocket.StatusCode = 4001
 
 // ServeHTTP admits a tab and stays with it until its connection is over.
 func (b *Bridge) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Connection", "close") // who is refused may not keep its connection
 	var id Identity
 	b.look(func(s *state) { id = s.id })
 	if r.Method == http.MethodOptions {

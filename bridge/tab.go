@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"sync"
 	"time"
 
@@ -201,8 +202,8 @@ func (t *Tab) reason() error {
 		return fmt.Errorf("its answer is larger than %d MiB, the most that is taken: let the cell print less, or write to a file and fetch that", maxFrame>>20)
 	case errors.As(err, &closed):
 		return fmt.Errorf("it closed the connection (%d %s)", closed.Code, closed.Reason)
-	case errors.Is(err, errDead):
-		return err
+	case errors.Is(err, errDead), errors.Is(err, net.ErrClosed), errors.Is(err, context.DeadlineExceeded):
+		return errDead // also where a ping or a message was not taken in time, and the library closed
 	default:
 		return errors.New("the connection broke")
 	}

@@ -10,11 +10,15 @@ import (
 // that sends no message.
 const quiet = 256
 
-// traffic counts what a connection has brought. A pong waits behind data, so
-// only a connection that brings nothing at all may be called dead.
+// piece is how much is written at a time, in bytes.
+const piece = 64 << 10
+
+// traffic counts what a connection has brought and taken. A pong waits behind
+// data, and a ping too, so only a connection that does neither may be called
+// dead.
 type traffic struct {
 	net.Conn
-	in atomic.Int64
+	in, out atomic.Int64
 }
 
 func (t *traffic) Read(p []byte) (int, error) {
@@ -22,6 +26,23 @@ func (t *traffic) Read(p []byte) (int, error) {
 	t.in.Add(int64(n))
 	return n, err
 }
+
+// Write hands on a large message in pieces: what was taken is known while the
+// rest still waits.
+func (t *traffic) Write(p []byte) (n int, err error) {
+	for err == nil {
+		var m int
+		m, err = t.Conn.Write(p[n:min(len(p), n+piece)])
+		t.out.Add(int64(m))
+		if n += m; n == len(p) {
+			break
+		}
+	}
+	return n, err
+}
+
+// sent is the number of bytes written so far.
+func (t *traffic) sent() int64 { return t.out.Load() }
 
 // received is the number of bytes read so far.
 func (t *traffic) received() int64 { return t.in.Load() }
