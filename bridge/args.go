@@ -67,6 +67,19 @@ func (ps Params) Normalize(tool string, raw json.RawMessage) (json.RawMessage, e
 	return joinArguments(kept), nil
 }
 
+// withoutExtra is Normalize for a tool whose parameters are not known.
+func withoutExtra(tool string, raw json.RawMessage) (json.RawMessage, error) {
+	list, changed, err := splitArguments(tool, raw)
+	if err != nil {
+		return nil, err
+	}
+	kept := slices.DeleteFunc(slices.Clone(list), func(a argument) bool { return a.name == extraArgument })
+	if !changed && len(kept) == len(list) {
+		return raw, nil
+	}
+	return joinArguments(kept), nil
+}
+
 // splitArguments cuts an object into its members, in order. A repeated name
 // counts once, with its last value.
 func splitArguments(tool string, raw json.RawMessage) (list []argument, changed bool, err error) {

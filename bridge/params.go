@@ -128,7 +128,7 @@ func ParseParams(schema json.RawMessage) Params {
 		Properties json.RawMessage `json:"properties"`
 		Required   []string        `json:"required"`
 	}
-	if json.Unmarshal(schema, &s) != nil {
+	if lenient(schema, &s) != nil {
 		return nil
 	}
 	properties, _, err := splitArguments("", s.Properties)
@@ -142,6 +142,16 @@ func ParseParams(schema json.RawMessage) Params {
 		ps = append(ps, p)
 	}
 	return ps
+}
+
+// undescribed reports whether a schema does not say which properties there
+// are: such a tool takes what it is given.
+func undescribed(schema json.RawMessage) bool {
+	var s struct {
+		Properties map[string]json.RawMessage `json:"properties"`
+		More       json.RawMessage            `json:"additionalProperties"`
+	}
+	return lenient(schema, &s) != nil || s.Properties == nil && string(s.More) != "false"
 }
 
 func parseParam(raw json.RawMessage) Param {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"regexp"
 	"slices"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -48,6 +49,11 @@ func (tb *Toolbox) Relay(tool string) handler {
 		if RunsCode(tool) {
 			return tb.Run(ctx, c, tool, args)
 		}
+		if adds(tool) && tb.Guard != nil {
+			if err := tb.Guard(ctx, tab); err != nil {
+				return nil, err
+			}
+		}
 		raw, err := tab.Call(ctx, tool, args, c.relayProgress())
 		if errors.Is(err, ErrTabGone) { // nothing happened: once more, on the tab that is re-opened
 			if tab, err = tb.Bridge.Tab(ctx, c.Progress.Waiting); err != nil {
@@ -58,9 +64,19 @@ func (tb *Toolbox) Relay(tool string) handler {
 		if err != nil {
 			return nil, toolError(tool, err)
 		}
+		if m := newCell.FindSubmatch(raw); m != nil && adds(tool) && tb.Added != nil {
+			tb.Added(tab, string(m[1]))
+		}
 		return tb.Splice(c.Req, raw), nil
 	}
 }
+
+// adds tells the tools that no cell id protects from going to another notebook.
+func adds(tool string) bool { return tool == AddCodeCell || tool == AddTextCell }
+
+// newCell finds the id in the answer of a tool that adds, structured or as
+// text.
+var newCell = regexp.MustCompile(`newCellId\\?"\s*:\s*\\?"([A-Za-z0-9_-]+)`)
 
 func (c *Call) relayProgress() func(json.RawMessage) {
 	if !c.Progress.Wanted() {
@@ -75,6 +91,9 @@ func Arguments(tab *Tab, tool string, args json.RawMessage) (json.RawMessage, er
 	live, ok := tab.Lists(tool)
 	if !ok {
 		return nil, &MissingToolError{tool, names(tab.Tools())}
+	}
+	if undescribed(live.InputSchema) {
+		return withoutExtra(tool, args)
 	}
 	params := ParseParams(live.InputSchema)
 	filled := defaults(tool, params)
