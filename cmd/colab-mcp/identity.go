@@ -53,13 +53,13 @@ func (k *keeper) load(s *settings, now time.Time) (id bridge.Identity, previous 
 		k.log.Warn("connection not read, starting with a new identity", "err", err)
 		return fresh, previous, ""
 	}
-	if s.Port == 0 {
+	if s.Port == 0 && !bridge.UnsafePort(c.Port) {
 		fresh.Port = c.Port
 	}
 	if link, err := bridge.ParseLink(c.Notebook); c.Notebook != "" && err == nil {
 		previous = link
 	}
-	if s.RotateToken || c.Token == "" || tooOld(c.Created, now, s.TokenMaxAge) {
+	if s.RotateToken || len(c.Token) < len(fresh.Token) || tooOld(c.Created, now, s.TokenMaxAge) {
 		return fresh, previous, ""
 	}
 	return bridge.Identity{Token: c.Token, Created: c.Created, Port: fresh.Port}, previous, ""
