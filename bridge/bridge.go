@@ -20,6 +20,7 @@ type Options struct {
 	Pinned   bool     // Identity.Port was asked for: no other will do
 	Previous Link     // the notebook of an earlier process: named, never opened
 	Version  string   // of this program, told to the tab
+	Remark   string   // one more cause why a tab may not come; "" for none
 
 	UITimeout time.Duration // how long the user may take to accept; default 60 s
 	NoReopen  bool          // never re-open a dropped tab by itself

@@ -30,6 +30,9 @@ func (b *Bridge) causes(s *state) []string {
 			add("%d connection(s) were refused: %s.", n, why.reason)
 		}
 	}
+	if b.opts.Remark != "" {
+		add("%s.", b.opts.Remark)
+	}
 	add("The link was opened in another browser or on another machine than this one, or in a browser that is not signed in.")
 	add("By hand: open the notebook and use the command palette, \"Connect to a local Colab MCP server\", with the token and port of the link.")
 	return list

@@ -84,7 +84,7 @@ func newServer(s *settings) *server {
 	temps := srv.blobs("temps", state.Limits{})
 	var nb *notebook.Notebook
 	srv.bridge = bridge.New(bridge.Options{
-		Identity: id, Pinned: s.Port != 0, Previous: previous, Version: version,
+		Identity: id, Pinned: s.Port != 0, Previous: previous, Version: version, Remark: otherInstance(srv.dir),
 		UITimeout: time.Duration(s.UITimeout), NoReopen: !s.AutoReopen, Log: srv.log,
 		Browse: srv.launcher.Open,
 		Busy:   func() (string, time.Time, bool) { return srv.jobs.Busy() },
@@ -135,14 +135,22 @@ func openState(s *settings) (*state.Dir, []string) {
 	if err != nil {
 		return state.Memory(), []string{fmt.Sprintf("the state directory cannot be used (%v): nothing is kept when this process ends", err)}
 	}
+	if other := otherInstance(dir); other != "" {
+		return dir, []string{other}
+	}
+	return dir, nil
+}
+
+// otherInstance says who is primary in the state directory, "" if we are.
+func otherInstance(dir *state.Dir) string {
 	if dir.Primary() {
-		return dir, nil
+		return ""
 	}
-	who := "another colab-mcp"
+	who := "Another colab-mcp"
 	if pid, since, ok := dir.Holder(); ok {
-		who = fmt.Sprintf("another colab-mcp (process %d, since %s)", pid, since.Format(time.DateTime))
+		who += fmt.Sprintf(" (process %d, since %s)", pid, since.Format(time.DateTime))
 	}
-	return dir, []string{who + " is the primary one for this state directory: this one has a port and token of its own and keeps nothing. A tab that was opened by the other one is connected there"}
+	return who + " is the primary one for this state directory: this one has a port and token of its own and keeps nothing. A tab that was opened by the other one is connected there"
 }
 
 func (srv *server) openLog(secrets *state.Redactor) {
