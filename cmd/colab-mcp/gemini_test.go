@@ -7,7 +7,6 @@ import (
 	"image/png"
 	"maps"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -36,7 +35,7 @@ const mcpPrefix = "mcp_colab_"
 // asked for the first time.
 func startGemini(t testing.TB, serverArgs ...string) *gemini {
 	t.Helper()
-	command := npmProgram(t, "gemini")
+	cmd := npmProgram(t, "gemini", "-p", "go", "--approval-mode", "yolo", "--model", "gemini-2.5-flash")
 	python := kernelPython(t)
 	state, project, home := t.TempDir(), t.TempDir(), t.TempDir()
 	ownHome, err := os.UserHomeDir()
@@ -66,12 +65,10 @@ func startGemini(t testing.TB, serverArgs ...string) *gemini {
 	}
 
 	g := &gemini{t: t, model: startModel(t), ended: make(chan struct{})}
-	cmd := exec.Command(command[0], append(command[1:], "-p", "go", "--approval-mode", "yolo", "--model", "gemini-2.5-flash")...)
 	cmd.Dir = project
-	cmd.Env = environment("HOME="+home, "GOOGLE_GEMINI_BASE_URL="+g.model.URL, "GEMINI_API_KEY=none",
+	cmd.Env = append(cmd.Env, "HOME="+home, "GOOGLE_GEMINI_BASE_URL="+g.model.URL, "GEMINI_API_KEY=none",
 		"GEMINI_CLI_TRUST_WORKSPACE=true", "GEMINI_CLI_NO_RELAUNCH=true", "NO_PROXY=127.0.0.1")
 	cmd.Stdout, cmd.Stderr = &g.out, &g.out
-	cmd.WaitDelay = patience
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}

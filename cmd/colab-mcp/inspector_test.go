@@ -15,14 +15,12 @@ import (
 // The inspector's strict lint finds nothing, whether it speaks to us by
 // initialize or by the newer server/discover.
 func TestInspectorFindsNothing(t *testing.T) {
-	command := npmProgram(t, "mcp-inspector")
 	ours := slices.Sorted(maps.Keys(startAgent(t, "--browser", "none").listTools()))
 	for _, era := range []string{"legacy", "auto", "modern"} {
 		t.Run(era, func(t *testing.T) {
-			cmd := exec.Command(command[0], append(command[1:], "--cli", binary(t), "--ephemeral", "--browser", "none",
-				"--method", "tools/list", "--strict", "--protocol-era", era)...)
-			cmd.Env = environment("HOME=" + t.TempDir())
-			cmd.WaitDelay = patience
+			cmd := npmProgram(t, "mcp-inspector", "--cli", binary(t), "--ephemeral", "--browser", "none",
+				"--method", "tools/list", "--strict", "--protocol-era", era)
+			cmd.Env = append(cmd.Env, "HOME="+t.TempDir())
 			var complaints bytes.Buffer
 			cmd.Stderr = &complaints
 			out, err := cmd.Output()

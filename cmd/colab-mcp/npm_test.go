@@ -11,27 +11,31 @@ import (
 // packages, pinned in testdata/clients; see its package.json. Nothing leaves
 // the machine.
 
-// npmProgram returns the command that runs a program of those packages. It
-// needs no particular Node.js on the machine where one is pinned with them.
-func npmProgram(t testing.TB, name string) []string {
+// npmProgram returns a command that runs a program of those packages. Where a
+// Node.js for the machine is pinned with them it is used, also for what the
+// program starts: a distribution's own may be too old.
+func npmProgram(t testing.TB, name string, arg ...string) *exec.Cmd {
 	t.Helper()
 	dir := os.Getenv("COLAB_MCP_CLIENTS")
 	if dir == "" {
 		dir = filepath.Join("testdata", "clients")
 	}
-	bin, err := filepath.Abs(filepath.Join(dir, "node_modules", ".bin"))
+	modules, err := filepath.Abs(filepath.Join(dir, "node_modules"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	script := filepath.Join(bin, name)
+	script := filepath.Join(modules, ".bin", name)
 	if _, err := os.Stat(script); err != nil {
 		requireReal(t, "the real clients are not installed: npm ci --ignore-scripts --prefix cmd/colab-mcp/testdata/clients, or name their folder in COLAB_MCP_CLIENTS")
 	}
-	node := filepath.Join(bin, "node")
-	if _, err := os.Stat(node); err != nil {
-		if node, err = exec.LookPath("node"); err != nil {
-			requireReal(t, "node is not installed: Node.js 20 or newer runs the real clients")
-		}
+	node, err := exec.LookPath("node")
+	if pinned, _ := filepath.Glob(filepath.Join(modules, "node-*-*", "bin", "node")); len(pinned) > 0 {
+		node = pinned[0]
+	} else if err != nil {
+		requireReal(t, "node is not installed: Node.js 22.19 or newer runs the real clients")
 	}
-	return []string{node, script}
+	cmd := exec.Command(node, append([]string{script}, arg...)...)
+	cmd.Env = environment("PATH=" + filepath.Dir(node) + string(filepath.ListSeparator) + os.Getenv("PATH"))
+	cmd.WaitDelay = patience
+	return cmd
 }
