@@ -17,6 +17,7 @@ type Status struct {
 	Listening error  // why not, nil if it is
 	Blocked   int    // connections without a byte since the last ready tab
 	Dropped   string // how the last tab ended
+	Note      string // of the requested notebook, for a person
 	Running   string // what holds the gate, "" if nothing
 	RunSince  time.Time
 	Tab       *TabStatus // nil while there is none
@@ -37,7 +38,7 @@ func (b *Bridge) Status() Status {
 	b.look(func(s *state) {
 		st = Status{State: s.phase(), Port: s.id.Port, Listening: s.listenErr, Dropped: s.drop}
 		if s.notebook != (Link{}) && s.ours {
-			st.Requested = s.notebook.URL()
+			st.Requested, st.Note = s.notebook.URL(), s.notebook.Note()
 		}
 		if b.opts.Previous != (Link{}) {
 			st.Previous = b.opts.Previous.URL()

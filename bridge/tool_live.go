@@ -18,6 +18,7 @@ import (
 type liveTools struct {
 	mu      sync.Mutex      // guards all below
 	shown   map[string]Tool // as the tab listed them
+	begun   bool            // the client has finished its handshake, or asked for the list
 	changed time.Time       // when the visible list last changed
 	listed  chan struct{}   // closed when the client asks for the list
 }
@@ -107,9 +108,29 @@ func sameTool(a, b Tool) bool {
 	return a.Description == b.Description && bytes.Equal(a.InputSchema, b.InputSchema)
 }
 
+// quietAtFirst keeps back the news of a changed list from a client that is not
+// initialized: it may not be sent yet (MCP, lifecycle), and the client has no
+// list that it could be about.
+func (tb *Toolbox) quietAtFirst(next mcp.MethodHandler) mcp.MethodHandler {
+	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
+		tb.live.mu.Lock()
+		begun := tb.live.begun
+		tb.live.mu.Unlock()
+		if method == "notifications/tools/list_changed" && !begun {
+			return nil, nil
+		}
+		return next(ctx, method, req)
+	}
+}
+
 // Middleware tells the toolbox when the client asks for the list.
 func (tb *Toolbox) Middleware(next mcp.MethodHandler) mcp.MethodHandler {
 	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
+		if method == "tools/list" || method == "notifications/initialized" {
+			tb.live.mu.Lock()
+			tb.live.begun = true
+			tb.live.mu.Unlock()
+		}
 		res, err := next(ctx, method, req)
 		if method == "tools/list" {
 			l := &tb.live

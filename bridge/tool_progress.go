@@ -3,22 +3,28 @@ package bridge
 import (
 	"context"
 	"encoding/json"
+	"math"
 	"sync"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// beat is the longest silence of a call that a client watches.
-const beat = 8 * time.Second
+const (
+	// beat is the longest silence of a call that a client watches, within a
+	// tick.
+	beat = 8 * time.Second
+	tick = time.Second
+)
 
 // Progress reports on one call, if its request carries a progress token: with
 // that token in its JSON type, with numbers that only grow, and never after
-// the answer. It is safe for concurrent use.
+// the answer or the caller's cancel. It is safe for concurrent use.
 type Progress struct {
 	req   *mcp.CallToolRequest
 	token any
 	began time.Time
+	left  <-chan struct{} // closed when the caller cancels
 	stop  chan struct{}
 	done  sync.WaitGroup
 
@@ -29,8 +35,8 @@ type Progress struct {
 	over  bool
 }
 
-func newProgress(req *mcp.CallToolRequest) *Progress {
-	p := &Progress{req: req, token: req.Params.GetProgressToken(), began: time.Now(), stop: make(chan struct{})}
+func newProgress(ctx context.Context, req *mcp.CallToolRequest) *Progress {
+	p := &Progress{req: req, token: req.Params.GetProgressToken(), began: time.Now(), left: ctx.Done(), stop: make(chan struct{})}
 	if p.Wanted() {
 		p.sent = p.began
 		p.done.Go(p.beat)
@@ -55,11 +61,16 @@ func (p *Progress) Report(words string, at, total float64) {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	select {
+	case <-p.left:
+		p.over = true
+	default:
+	}
 	if p.over {
 		return
 	}
 	if at <= p.at {
-		at = p.at + 0.001
+		at = max(p.at+0.001, math.Nextafter(p.at, math.Inf(1)))
 	}
 	p.at, p.words, p.sent = at, words, time.Now()
 	p.req.Session.NotifyProgress(context.Background(), &mcp.ProgressNotificationParams{
@@ -82,13 +93,15 @@ func (p *Progress) Relay(params json.RawMessage) {
 // beat says the last words again, so that a client that gives up after a
 // silence does not.
 func (p *Progress) beat() {
-	tick := time.NewTicker(beat / 2)
-	defer tick.Stop()
+	ticks := time.NewTicker(tick)
+	defer ticks.Stop()
 	for {
 		select {
 		case <-p.stop:
 			return
-		case now := <-tick.C:
+		case <-p.left:
+			return
+		case now := <-ticks.C:
 			p.mu.Lock()
 			words, quiet := p.words, now.Sub(p.sent)
 			p.mu.Unlock()

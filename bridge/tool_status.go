@@ -69,7 +69,7 @@ func (tb *Toolbox) status(context.Context, *Call, struct{}) (*mcp.CallToolResult
 	res := statusResult{
 		Connected: s.Connected, State: s.State, Notebook: s.Notebook, Requested: s.Requested, Previous: s.Previous,
 		Port: s.Port, PID: f.PID, Version: f.Version, StateDir: f.StateDir, LogDir: f.LogDir, Instance: f.Instance,
-		Dead: !s.Connected && s.Dropped != "", Dropped: s.Dropped, Blocked: s.Blocked, Note: f.Note,
+		Dead: !s.Connected && s.Dropped != "", Dropped: s.Dropped, Blocked: s.Blocked, Note: f.Note + s.Note,
 	}
 	if s.Listening != nil {
 		res.PortError = s.Listening.Error()

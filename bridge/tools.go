@@ -37,6 +37,7 @@ func AddTools(tb *Toolbox) {
 	addStatus(tb)
 	addListColabTools(tb)
 	addCallColabTool(tb)
+	tb.Server.AddSendingMiddleware(tb.quietAtFirst)
 	for _, t := range Catalog() {
 		if !RunsCode(t.Name) {
 			AddRelay(tb, t)
@@ -91,7 +92,7 @@ func (tb *Toolbox) add(t *mcp.Tool, params Params, h handler) {
 func (tb *Toolbox) set(t *mcp.Tool, params Params, h handler) {
 	t.InputSchema = params.Schema()
 	tb.Server.AddTool(t, func(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-		c := &Call{Req: req, Progress: newProgress(req)}
+		c := &Call{Req: req, Progress: newProgress(ctx, req)}
 		defer c.Progress.end()
 		res, err := h(ctx, c, req.Params.Arguments)
 		if err != nil {
