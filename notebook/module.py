@@ -109,7 +109,8 @@ def _forget_cell(key, filename):
             history.db_input_cache[:] = [row for row in history.db_input_cache if key not in row[2]]
         history._i00, history._i, history._ii = history._i, history._ii, history._iii
         names = shell.user_ns
-        names.pop("_i%d" % shell.execution_count, None)
+        for place in (names, shell.user_ns_hidden):
+            place.pop("_i%d" % shell.execution_count, None)
         names["_i"], names["_ii"] = history._i, history._ii
     except Exception:
         pass  # another IPython's insides; what is left behind is only memory

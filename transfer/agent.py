@@ -6,6 +6,7 @@ import hashlib
 import os
 import shutil
 import stat
+import threading
 import time
 import zlib
 
@@ -165,6 +166,7 @@ class _Upload:
 class _Download:
     def __init__(self, path, max_size):
         self.path = path
+        self.ahead = None  # the chunk that is being prepared: thread, what it is, where it will be
         if _status(path) is None:
             raise Refusal("missing", path)
         flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)
@@ -193,22 +195,51 @@ class _Download:
         return packed * 10 <= raw * 9
 
     def get(self, offset, size, packed):
-        self.file.seek(offset)
-        data = self.file.read(size)
-        while 0 < len(data) < size:
+        wanted, chunk = (offset, size, packed), None
+        if self.ahead is not None:
+            thread, prepared, box = self.ahead
+            thread.join()
+            if prepared == wanted and box:
+                chunk = box[0]
+        chunk = chunk or self.read(*wanted)
+        self.unchanged()
+        self.prepare(offset + size, size, packed)
+        return chunk
+
+    def read(self, offset, size, packed):
+        data = os.pread(self.file.fileno(), size, offset) if hasattr(os, "pread") else b""
+        while len(data) < size:
+            self.file.seek(offset + len(data))
             more = self.file.read(size - len(data))
             if not more:
                 break
             data += more
-        self.unchanged()
         sha256 = hashlib.sha256(data).hexdigest()
         return Data({"size": len(data), "sha256": sha256}, zlib.compress(data, 1) if packed else data)
+
+    def prepare(self, offset, size, packed):
+        """Reads and compresses the next chunk while this one is on its way."""
+        self.ahead, size = None, min(size, self.status.st_size - offset)
+        if size <= 0 or not hasattr(os, "pread"):
+            return
+        wanted, box = (offset, size, packed), []
+
+        def work():
+            try:
+                box.append(self.read(*wanted))
+            except Exception:
+                pass  # get tries again, and tells
+        thread = threading.Thread(target=work, name="colab-mcp download", daemon=True)
+        self.ahead = thread, wanted, box
+        thread.start()
 
     def prefix(self, size):
         self.file.seek(0)
         return _hash(self.file, size).hexdigest()
 
     def close(self):
+        if self.ahead is not None:
+            self.ahead[0].join()  # it reads from the file
         self.file.close()
 
     discard = close

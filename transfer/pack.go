@@ -51,7 +51,7 @@ func unpack(packed []byte, n int) ([]byte, error) {
 	if _, err := io.ReadFull(r, chunk); err != nil {
 		return nil, err
 	}
-	if _, err := r.Read(make([]byte, 1)); err != io.EOF {
+	if _, err := io.ReadFull(r, make([]byte, 1)); err != io.EOF { // reads the sum too
 		return nil, fmt.Errorf("more than %d bytes, or a wrong end: %v", n, err)
 	}
 	return chunk, nil
