@@ -21,6 +21,10 @@ type Toolbox struct {
 	Splice func(*mcp.CallToolRequest, json.RawMessage) *mcp.CallToolResult
 	// Run carries a tool that may run code; the package of jobs provides it.
 	Run func(ctx context.Context, c *Call, tool string, args json.RawMessage) (*mcp.CallToolResult, error)
+	// Guard is asked before a cell is added, and Added is told of its id; the
+	// package of notebooks provides both.
+	Guard func(context.Context, *Tab) error
+	Added func(tab *Tab, id string)
 	// MaxOutput is the budget for the text of one result in runes; 0 = by
 	// client.
 	MaxOutput int
