@@ -288,7 +288,7 @@ func TestMarkerChangesWithTokenAndPort(t *testing.T) {
 		}
 		seen[before] = c.token
 	}
-	if l.Open("TOKEN", 40000) != l.Open("TOKEN", 40000) {
+	if first, again := l.Open("TOKEN", 40000), l.Open("TOKEN", 40000); first != again {
 		t.Error("the same token and port made two links; a repeat would load the page again")
 	}
 }

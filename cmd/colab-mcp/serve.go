@@ -57,7 +57,6 @@ type server struct {
 	mcp      *mcp.Server
 	toolbox  *bridge.Toolbox
 	pipe     *stdio.Transport
-	session  *mcp.ServerSession
 }
 
 // newServer opens the state and wires everything. What cannot be had on disk
@@ -111,6 +110,7 @@ func newServer(s *settings) *server {
 
 	srv.mcp = mcp.NewServer(&mcp.Implementation{Name: "colab-mcp", Title: "Google Colab", Version: version}, &mcp.ServerOptions{
 		Instructions: instructions,
+		//lint:ignore SA1019 deprecated for the newest version only; clients of the others ask for logs
 		Capabilities: &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{ListChanged: true}, Logging: &mcp.LoggingCapabilities{}},
 		Logger:       srv.log,
 	})
@@ -197,11 +197,13 @@ func (srv *server) facts(remarks []string) bridge.Facts {
 
 // relayLog passes on what the tab logs, to a client that asked for logging.
 func (srv *server) relayLog(params json.RawMessage) {
+	//lint:ignore SA1019 see the capability
 	var p mcp.LoggingMessageParams
 	if json.Unmarshal(params, &p) != nil {
 		return
 	}
 	for ss := range srv.mcp.Sessions() {
+		//lint:ignore SA1019 see the capability
 		ss.Log(context.Background(), &p)
 	}
 }
