@@ -30,7 +30,7 @@ type client struct {
 
 	timeout string        // key of the timeout for one call, "" if it has none
 	unit    time.Duration // of that timeout
-	usual   time.Duration // when none is set; 0 = longer than any call
+	usual   time.Duration // when none is set; 0 = longer than any call, or put off by progress
 	argv    bool          // command and arguments are one list
 	extra   []field       // what else an entry needs
 }
@@ -59,13 +59,13 @@ var clients = []client{
 	{
 		name: "codex", title: "Codex", program: "codex",
 		home: under("CODEX_HOME", ".codex", ""), files: []string{"config.toml"}, marks: []string{"."},
-		parse: parseTOML("mcp_servers"), timeout: "tool_timeout_sec", unit: time.Second, usual: time.Minute,
+		parse: parseTOML("mcp_servers"), timeout: "tool_timeout_sec", unit: time.Second, usual: 5 * time.Minute,
 		extra: []field{{"env_vars", []string{"DISPLAY", "WAYLAND_DISPLAY", "XAUTHORITY", "XDG_RUNTIME_DIR", "DBUS_SESSION_BUS_ADDRESS", "BROWSER"}}},
 	},
 	{
 		name: "opencode", title: "opencode", program: "opencode",
 		home: under("XDG_CONFIG_HOME", ".config", "opencode"), files: []string{"opencode.json", "opencode.jsonc"}, marks: []string{"."},
-		parse: parseOpencode, timeout: "timeout", unit: time.Millisecond, usual: time.Minute, argv: true,
+		parse: parseOpencode, timeout: "timeout", unit: time.Millisecond, argv: true,
 		extra: []field{{"type", "local"}},
 	},
 }

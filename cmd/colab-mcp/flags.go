@@ -24,6 +24,7 @@ type commandLine struct {
 	Serve serveCmd `cmd:"" default:"1" hidden:"" help:"Serve MCP on stdin and stdout (the default)."`
 
 	Demo    demoCmd    `cmd:"" help:"Play the main job on a local stand-in for Colab: needs python3, no browser and no account."`
+	Doctor  doctorCmd  `cmd:"" help:"Look for what keeps a tab or an agent from connecting, and say the cure."`
 	Install installCmd `cmd:"" help:"Tell an agent's program (Gemini CLI, Windsurf, Claude Code, Codex, opencode) of this server."`
 	Logs    logsCmd    `cmd:"" help:"Print the newest log lines."`
 	Tab     tabCmd     `cmd:"" help:"Be the stand-in: takes the link that would go to a browser and drives a local Jupyter kernel."`
