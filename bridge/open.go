@@ -91,7 +91,7 @@ func (b *Bridge) request(ask Ask) (link Link, fresh bool, err error) {
 		link = s.target(ask.Link)
 		connected := s.ready() != nil
 		switch {
-		case connected && (ask.Link == nil || s.notebook.Serves(link)):
+		case connected && (ask.Link == nil || s.notebook.Serves(link) && !ask.Force):
 			return
 		case s.opening != nil && !s.opening.spent && s.opening.link.Serves(link) && !ask.Force:
 			link = s.opening.link
@@ -101,7 +101,7 @@ func (b *Bridge) request(ask Ask) (link Link, fresh bool, err error) {
 			err = &BusyError{op, since}
 			return
 		}
-		if (s.notebook != (Link{}) || s.slot != nil) && !s.notebook.Serves(link) { // the old page must not come back
+		if connected || (s.notebook != (Link{}) || s.slot != nil) && !s.notebook.Serves(link) { // the old page must not come back
 			retired = s.rotate()
 		}
 		s.begin(link)

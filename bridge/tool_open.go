@@ -10,7 +10,7 @@ const openName = "open_colab_browser_connection"
 
 type openParams struct {
 	URL   string `json:"notebook_url,omitempty" doc:"Link of the notebook: Colab, Google Drive, GitHub or gist. Default: the notebook that is connected or was last opened here, else a new scratch notebook."`
-	Force bool   `json:"force,omitempty" doc:"Open although something is running in the connected notebook, or although a tab is already waiting for its user. Default false."`
+	Force bool   `json:"force,omitempty" doc:"Open anew although the notebook is connected, something is running in it, or a tab is already waiting for its user. Default false."`
 }
 
 type openResult struct {

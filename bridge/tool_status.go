@@ -17,6 +17,8 @@ type Facts struct {
 	LogDir   string
 	Instance string // primary or secondary
 	Note     string // of the instance, for a person
+	// Other tells whether the tab shows another notebook than it did.
+	Other func() bool
 	// Running names the job that runs, also between two of its cells.
 	Running func() (op string, since time.Time, busy bool)
 }
@@ -39,6 +41,7 @@ type statusResult struct {
 	Running   *running   `json:"running"`
 	Tab       *tabReport `json:"tab,omitempty"`
 	Blocked   int        `json:"blocked_connects"`
+	Moved     bool       `json:"notebook_changed,omitempty"`
 	Note      string     `json:"note,omitempty"`
 }
 
@@ -78,6 +81,9 @@ func (tb *Toolbox) status(context.Context, *Call, struct{}) (*mcp.CallToolResult
 		if op, since, busy := f.Running(); busy {
 			s.Running, s.RunSince = op, since
 		}
+	}
+	if f.Other != nil && s.Connected {
+		res.Moved = f.Other()
 	}
 	if s.Running != "" {
 		res.Running = &running{s.Running, seconds(time.Since(s.RunSince))}

@@ -62,7 +62,7 @@ func (t *tools) runCells(ctx context.Context, c *bridge.Call, p runCellsParams) 
 
 // visible lists the notebook's cells, without the temporary ones.
 func (m *Manager) visible(ctx context.Context, tab *bridge.Tab) ([]notebook.Cell, error) {
-	all, err := notebook.List(ctx, tab)
+	all, err := m.opts.Notebook.List(ctx, tab)
 	return slices.DeleteFunc(all, m.opts.Notebook.Hidden), err
 }
 

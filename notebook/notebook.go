@@ -27,6 +27,8 @@ type Notebook struct {
 	last  int    // last execution count of this runtime, 0 if none was seen
 	of    string // the notebook that all this is about
 	runs  memory
+
+	sight sight
 }
 
 // New returns a Notebook that knows of the temporary cells an earlier process

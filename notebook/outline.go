@@ -21,11 +21,12 @@ type Line struct {
 }
 
 // Outline lists the cells of a range without their text. total is the number
-// of all cells of the notebook, the temporary ones apart.
-func (n *Notebook) Outline(ctx context.Context, tab *bridge.Tab, first, last int) (lines []Line, total int, err error) {
-	all, err := List(ctx, tab)
+// of all cells of the notebook, the temporary ones apart. other says that the
+// tab shows another notebook than when it was last looked at.
+func (n *Notebook) Outline(ctx context.Context, tab *bridge.Tab, first, last int) (lines []Line, total int, other bool, err error) {
+	all, other, err := n.Look(ctx, tab)
 	if err != nil {
-		return nil, 0, err
+		return nil, 0, false, err
 	}
 	byID := map[string]int{}
 	for _, c := range all {
@@ -40,7 +41,7 @@ func (n *Notebook) Outline(ctx context.Context, tab *bridge.Tab, first, last int
 		lines = append(lines, Line{Index: c.Index, ID: c.ID, Type: c.Type, FirstLine: firstLine(c.Source), Lines: countLines(c.Source)})
 	}
 	if len(lines) == 0 {
-		return lines, total, nil
+		return lines, total, other, nil
 	}
 	err = Each(ctx, tab, lines[0].Index, lines[len(lines)-1].Index, func(c Cell) error {
 		if i, ok := byID[c.ID]; ok {
@@ -50,7 +51,7 @@ func (n *Notebook) Outline(ctx context.Context, tab *bridge.Tab, first, last int
 		}
 		return nil
 	})
-	return lines, total, err
+	return lines, total, other, err
 }
 
 // batchBytes is about how much one answer of Each's reads should bring: a tab

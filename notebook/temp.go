@@ -54,7 +54,7 @@ type Scratch struct {
 // A source that calls one of our modules is known by its form, and so must be
 // the ones that follow it: megabytes of a file's chunk are not hashed.
 func (n *Notebook) Scratch(ctx context.Context, tab *bridge.Tab, language, source string) (*Scratch, error) {
-	all, err := List(ctx, tab)
+	all, err := n.List(ctx, tab)
 	if err != nil {
 		return nil, err
 	}
@@ -87,6 +87,7 @@ func (n *Notebook) Scratch(ctx context.Context, tab *bridge.Tab, language, sourc
 	named := t
 	named.ID, named.Before = added.ID, nil
 	n.note(&t, &named)
+	n.Added(tab, named.ID)
 	return &Scratch{n: n, tab: tab, temp: named, cell: Cell{Index: len(all), Type: Code, ID: added.ID, Source: source}}, nil
 }
 

@@ -76,7 +76,7 @@ var errStopped = errors.New("the reader has enough")
 // would be missing or there twice.
 func (n *Notebook) all(ctx context.Context, tab *bridge.Tab, outputs bool) iter.Seq2[Cell, error] {
 	return func(yield func(Cell, error) bool) {
-		list, err := List(ctx, tab)
+		list, err := n.List(ctx, tab)
 		if err != nil {
 			yield(Cell{}, err)
 			return

@@ -2,6 +2,7 @@ package notebook
 
 import (
 	"context"
+	"unicode/utf8"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -35,11 +36,15 @@ func addOutline(tb *bridge.Toolbox, n *Notebook) {
 		if err != nil {
 			return nil, err
 		}
-		lines, total, err := n.Outline(ctx, tab, first, last)
+		lines, total, other, err := n.Outline(ctx, tab, first, last)
 		if err != nil {
 			return nil, err
 		}
-		return outlineAnswer(lines, total, Budget(c.Client(), tb.MaxOutput))
+		res := outlineResult{Total: total}
+		if other {
+			res.Note = "the tab shows another notebook than before: none of the cells that were there is in it"
+		}
+		return res.answer(lines, Budget(c.Client(), tb.MaxOutput))
 	})
 }
 
@@ -47,23 +52,23 @@ type outlineResult struct {
 	Total int    `json:"total"`
 	Cells []Line `json:"cells"`
 	Next  *int   `json:"next_start,omitempty"` // where to go on, when not all fits
+	Note  string `json:"note,omitempty"`
 }
 
-// outlineAnswer shows as many cells as the budget allows.
-func outlineAnswer(lines []Line, total, budget int) (*mcp.CallToolResult, error) {
-	res := outlineResult{Total: total, Cells: []Line{}}
-	room := budget - 100
+// answer shows as many cells as the budget allows.
+func (r outlineResult) answer(lines []Line, budget int) (*mcp.CallToolResult, error) {
+	r.Cells = []Line{}
+	room := budget - 200
 	for _, l := range lines {
 		text, err := EncodeJSON(l)
 		if err != nil {
 			return nil, err
 		}
-		if room -= len([]rune(string(text))) + 1; room < 0 {
-			next := l.Index
-			res.Next = &next
+		if room -= utf8.RuneCount(text) + 1; room < 0 {
+			r.Next = &l.Index
 			break
 		}
-		res.Cells = append(res.Cells, l)
+		r.Cells = append(r.Cells, l)
 	}
-	return bridge.Answer(res)
+	return bridge.Answer(r)
 }

@@ -27,6 +27,7 @@ var failures = []failure{
 	{"outcome_unknown", is[*bridge.FrameError], "The tab has done it. Look with get_cells, and let the cell print less or write to a file"},
 	{"checksum", target(transfer.ErrChecksum), "The target is as it was. Repeat the call"},
 	{"changed", target(transfer.ErrChanged), "The target is as it was. Repeat the call when nothing writes to the file"},
+	{"changed", is[*notebook.OtherError], "Look at it with get_notebook_outline; after that it is taken for the one that is meant. To go back call open_colab_browser_connection with the notebook_url and force"},
 	{"changed", target(notebook.ErrMoved), "Nothing was written. Repeat the call when nobody edits the notebook"},
 	{"exists", target(notebook.ErrExists), "Choose another name, or repeat the call with overwrite: true"},
 	{"not_allowed", target(notebook.ErrNotAllowed), "Choose a path that is not hidden and, if the server was started with --allow-dir, below one of its folders"},
