@@ -120,6 +120,7 @@ func TestCancelledJobFinishesItsCell(t *testing.T) { // X3
 		s := d.ended(id)
 		equal(t, "status", s.Status, "cancelled")
 		equal(t, "cells", statuses(s.Cells), []string{"ok", "ok", "cancelled", "cancelled"})
+		equal(t, "done", []int{s.Done, s.Total}, []int{2, 4})
 		equal(t, "output", s.Cells[1].Stdout, "b\n")
 		got := as[answer](t, d.call("cancel_job", with{"job_id": id}))
 		if got.Status != "cancelled" || !strings.Contains(got.Note, "ended before") {

@@ -2,7 +2,7 @@ package jobs
 
 import (
 	"context"
-	"errors"
+	"fmt"
 	"time"
 
 	"colab-mcp/bridge"
@@ -80,12 +80,16 @@ func (e *LostError) Error() string { return e.Err.Error() + " (" + e.JobID + ")"
 func (e *LostError) Unwrap() error { return e.Err }
 
 // failure is the error that a foreground caller gets, nil for a job whose
-// cells tell it all.
+// cells tell it all. It names a job that has more to tell.
 func (j *Job) failure() error {
-	err := j.Err()
-	var unknown *bridge.UnknownError
-	if errors.As(err, &unknown) {
-		return &LostError{j.ID, err}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	done, _ := j.count()
+	switch {
+	case unanswered(j.err):
+		return &LostError{j.ID, j.err}
+	case j.err != nil && done > 0 && len(j.items) > 1:
+		return fmt.Errorf("%w (job_status of %s has the cells that ran)", j.err, j.ID)
 	}
-	return err
+	return j.err
 }

@@ -183,22 +183,22 @@ func (j *Job) outcome() string {
 		switch it.view.Status {
 		case notebook.StatusError, notebook.StatusNotRun, notebook.StatusMissing:
 			return Failed
-		case notebook.StatusCancelled:
+		case notebook.StatusCancelled, "":
 			status = Cancelled
 		}
 	}
 	return status
 }
 
-// count is how many of the code cells to run are finished, and how many there
-// are. j.mu is held.
+// count is how many of the code cells to run have had their turn, and how many
+// there are. j.mu is held.
 func (j *Job) count() (done, total int) {
 	for _, it := range j.items {
 		if !it.counted {
 			continue
 		}
 		total++
-		if it.finished() {
+		if s := it.view.Status; it.finished() && s != notebook.StatusSkipped && s != notebook.StatusCancelled {
 			done++
 		}
 	}
