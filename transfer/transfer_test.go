@@ -73,7 +73,7 @@ func TestSizesAndBytes(t *testing.T) { // F2
 		all[i] = byte(i)
 	}
 	kernels(t, func(t *testing.T, k *kerneltest.Kernel) {
-		for _, n := range []int{0, 1, chunk - 1, chunk, chunk + 1, 3 * chunk, 3*chunk + 1, 12 * chunk} {
+		for _, n := range []int{0, 1, chunk - 1, chunk, chunk + 1, 3 * chunk, 3*chunk + 1, 8 * chunk} {
 			thereAndBack(t, k, "random", random(n))
 			thereAndBack(t, k, "text", text(n))
 		}
