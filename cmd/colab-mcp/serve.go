@@ -98,6 +98,7 @@ func newServer(s *settings) *server {
 			if err := nb.Sweep(context.Background(), t); err != nil {
 				srv.log.Warn("temporary cells not swept", "err", err)
 			}
+			nb.Look(context.Background(), t) // what it shows now is what is meant
 		},
 	})
 	nb = notebook.New(loadTemps(temps), srv.log)
@@ -232,8 +233,8 @@ func (srv *server) serve(ctx context.Context, in io.Reader, out io.Writer) error
 	stop()
 	srv.close()
 	session.Close()
-	if errors.Is(why, io.EOF) || errors.Is(why, mcp.ErrConnectionClosed) {
-		why = nil
+	if errors.Is(why, io.EOF) || errors.Is(why, mcp.ErrConnectionClosed) || errors.Is(why, syscall.EPIPE) {
+		why = nil // the agent has gone
 	}
 	return why
 }
