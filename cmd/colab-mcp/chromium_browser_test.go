@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/chromedp/cdproto/browser"
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/network"
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 )
@@ -106,6 +108,10 @@ func (c *chromium) open(link string) *page {
 	if err := chromedp.Do(ctx); err != nil { // makes the tab, with the life of ctx
 		c.t.Fatalf("open a tab: %v", err)
 	}
+	// Else DevTools brings every frame of every WebSocket here, too.
+	if _, err := chromedp.Call(ctx, network.Disable, cdp.Empty{}); err != nil {
+		c.t.Fatal(err)
+	}
 	p.steps(chromedp.Navigate(link))
 	p.reaches("asking")
 	return p
@@ -114,11 +120,15 @@ func (c *chromium) open(link string) *page {
 // steps runs steps in the page.
 func (p *page) steps(steps ...chromedp.Action[chromedp.Void]) {
 	p.t.Helper()
-	ctx, stop := context.WithTimeout(p.ctx, patience)
-	defer stop()
-	if err := chromedp.Do(ctx, steps...); err != nil {
+	if err := p.try(steps...); err != nil {
 		p.t.Fatalf("in the page: %v", err)
 	}
+}
+
+func (p *page) try(steps ...chromedp.Action[chromedp.Void]) error {
+	ctx, stop := context.WithTimeout(p.ctx, patience)
+	defer stop()
+	return chromedp.Do(ctx, steps...)
 }
 
 // look evaluates a JavaScript expression, a promise included.
@@ -136,7 +146,9 @@ func look[T any](p *page, expression string) T {
 // reaches waits until the page is in a state; page.js names them.
 func (p *page) reaches(state string) {
 	p.t.Helper()
-	p.steps(chromedp.WaitReady(chromedp.CSS(fmt.Sprintf("html[data-state=%q]", state))))
+	if err := p.try(chromedp.WaitReady(chromedp.CSS(fmt.Sprintf("html[data-state=%q]", state)))); err != nil {
+		p.t.Fatalf("the page did not become %q: %v", state, err)
+	}
 }
 
 // status is what the page tells its user about the connection.
