@@ -271,6 +271,19 @@ func (e *events) do(f func()) {
 	})
 }
 
+// maxLate is how many callbacks may wait when more are only offered.
+const maxLate = 1000
+
+// offer is do for what may be lost when the owner does not keep up.
+func (e *events) offer(f func()) {
+	e.mu.Lock()
+	late := len(e.queue) >= maxLate
+	e.mu.Unlock()
+	if !late {
+		e.do(f)
+	}
+}
+
 func (e *events) wait() { e.idle.Wait() }
 
 // Identity is what a tab must know now, and the notebook it is for.

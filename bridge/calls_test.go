@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -169,6 +170,28 @@ func TestSlowAnswerOfABusyPageIsWaitedFor(t *testing.T) {
 		_, tab := d.connect(tabtest.Knobs{Delay: map[string]time.Duration{"get_cells": 25 * time.Second}})
 		if o := <-call(t, tab, "get_cells", ""); o.err != nil || o.took != 25*time.Second {
 			t.Errorf("after %v: %s, %v", o.took, o.result, o.err)
+		}
+	})
+}
+
+// L5: nor is one that is on its way, with the ping's answer behind it.
+func TestLongAnswerOnItsWayIsWaitedFor(t *testing.T) {
+	inBubble(t, bridge.Options{}, func(t *testing.T, d *desk) {
+		p := d.page(map[string]string{"initialize": `{}`, "tools/list": oneTool})
+		c := call(t, d.Live(), "get_cells", "")
+		w, err := p.conn.Writer(t.Context(), websocket.MessageText)
+		if err != nil {
+			t.Fatal(err)
+		}
+		io.WriteString(w, `{"jsonrpc":"2.0","id":3,"result":{"text":"`)
+		for range 20 {
+			io.WriteString(w, strings.Repeat("x", 4<<10))
+			time.Sleep(time.Second)
+		}
+		io.WriteString(w, `"}}`)
+		w.Close()
+		if o := <-c; o.err != nil || len(o.result) < 80<<10 {
+			t.Errorf("after %v: %d bytes, %v", o.took, len(o.result), o.err)
 		}
 	})
 }

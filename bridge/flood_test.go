@@ -1,6 +1,7 @@
 package bridge_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"io"
 	"net"
@@ -133,6 +134,54 @@ func TestDrippingBodyIsCutOff(t *testing.T) {
 		time.Sleep(time.Minute)
 		if n := carried().goroutines - before.goroutines; n > 0 {
 			t.Errorf("%d goroutines more a minute later", n)
+		}
+	})
+}
+
+// Tab-protocol, section 5: a tab that asks and reads no answers.
+func TestRequestsOfADeafTabAreBounded(t *testing.T) {
+	inBubble(t, bridge.Options{}, func(t *testing.T, d *desk) {
+		f, _ := d.connect(tabtest.Knobs{})
+		before := carried()
+		f.StopReading()
+		for range 10000 {
+			f.Request("ping", "{}")
+		}
+		if n := carried().goroutines - before.goroutines; n > 300 {
+			t.Errorf("%d goroutines more", n)
+		}
+	})
+	inBubble(t, bridge.Options{}, func(t *testing.T, d *desk) {
+		f, _ := d.connect(tabtest.Knobs{})
+		var last string
+		for range 1000 {
+			last = f.Request("ping", "{}")
+			synctest.Wait()
+		}
+		if f.Replies()[last] == nil || len(f.Replies()) != 1000 {
+			t.Errorf("%d of 1000 pings were answered to a tab that reads", len(f.Replies()))
+		}
+	})
+}
+
+// C16: an agent that reads nothing while the tab logs.
+func TestLogsThatNobodyTakesAreBounded(t *testing.T) {
+	taken, goOn := 0, make(chan struct{})
+	o := bridge.Options{OnLog: func(json.RawMessage) {
+		<-goOn
+		taken++
+	}}
+	inBubble(t, o, func(t *testing.T, d *desk) {
+		goOn = make(chan struct{}) // of this bubble
+		f, tab := d.connect(tabtest.Knobs{})
+		for range 10000 {
+			f.Inject(`{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":"x"}}`)
+		}
+		works(t, tab) // the reader goes on
+		close(goOn)
+		synctest.Wait()
+		if taken < 100 || taken > 2000 {
+			t.Errorf("%d of 10000 logs were kept for later", taken)
 		}
 	})
 }

@@ -393,3 +393,29 @@ func TestReconnectsLeakNothing(t *testing.T) {
 		}
 	})
 }
+
+// Options, OnTools: what the live tab offers, in order, and nil after a drop.
+func TestOwnerFollowsTheToolList(t *testing.T) {
+	var told []int
+	o := bridge.Options{OnTools: func(tools []bridge.Tool) {
+		if tools == nil {
+			told = append(told, 0)
+			return
+		}
+		told = append(told, len(tools))
+	}}
+	inBubble(t, o, func(t *testing.T, d *desk) {
+		f, _ := d.connect(tabtest.Knobs{})
+		f.AddTools(0, tabtest.Tool("foo", ""))
+		time.Sleep(time.Second)
+		f.ListChanged() // its answer comes together with the end
+		time.Sleep(100 * time.Millisecond)
+		f.Drop()
+		time.Sleep(time.Minute)
+		d.connect(tabtest.Knobs{})
+		synctest.Wait()
+		if n := len(told); n < 4 || told[0] != 7 || told[1] != 8 || told[n-2] != 0 || told[n-1] != 7 {
+			t.Errorf("told %v, want 7 8 … 0 7", told)
+		}
+	})
+}

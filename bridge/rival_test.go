@@ -1,6 +1,10 @@
 package bridge_test
 
 import (
+	"bufio"
+	"fmt"
+	"io"
+	"net/http"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -148,6 +152,38 @@ func TestWaitingRivalLosesWithItsToken(t *testing.T) {
 		if d.Live() != nil {
 			t.Error("a tab with a retired token is live")
 		}
+		d.connect(tabtest.Knobs{})
+	})
+}
+
+// L9: a token that is retired while its tab is being upgraded takes the tab with it.
+func TestUpgradingTabLosesWithItsToken(t *testing.T) {
+	inBubble(t, bridge.Options{}, func(t *testing.T, d *desk) {
+		id, _ := d.Identity()
+		c := d.raw()
+		defer c.Close()
+		fmt.Fprintf(c, "GET /?access_token=%s HTTP/1.1\r\nHost: localhost:%d\r\nOrigin: https://colab.research.google.com\r\nConnection: Upgrade\r\n"+
+			"Upgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Protocol: mcp\r\n\r\n", id.Token, id.Port)
+		synctest.Wait() // the answer waits to be read
+		rotated := make(chan struct{})
+		go func() {
+			d.Rotate()
+			close(rotated)
+		}()
+		synctest.Wait()
+		r := bufio.NewReader(c)
+		if resp, err := http.ReadResponse(r, nil); err != nil || resp.StatusCode != 101 {
+			t.Fatalf("the upgrade: %v, %v", resp, err)
+		}
+		head := make([]byte, 4) // a close frame: RFC 6455, 5.5.1
+		if _, err := io.ReadFull(r, head); err != nil {
+			t.Fatal(err)
+		}
+		if code := int(head[2])<<8 | int(head[3]); head[0] != 0x88 || code != int(bridge.StatusMoved) {
+			t.Errorf("the first frame is %x, want a close with %d", head, bridge.StatusMoved)
+		}
+		io.Copy(io.Discard, r) // until it is cut off
+		<-rotated
 		d.connect(tabtest.Knobs{})
 	})
 }

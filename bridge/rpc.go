@@ -10,6 +10,7 @@ import (
 	"regexp"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/coder/websocket"
@@ -21,6 +22,9 @@ const (
 	// writeTimeout is for one message on the slowest tunnel. A connection that
 	// takes nothing is found dead long before.
 	writeTimeout = 5 * time.Minute
+	// maxReplies is how many answers may wait for a tab that reads none; what
+	// it asks beyond that is not answered.
+	maxReplies = 100
 	// closeTimeout is how long a tab may take over its close frame.
 	closeTimeout = time.Second
 )
@@ -52,6 +56,7 @@ type peer struct {
 	out    chan []byte
 	done   chan struct{} // closed when the connection is over
 	wg     sync.WaitGroup
+	owed   atomic.Int32 // answers to the tab that wait to be written
 
 	mu      sync.Mutex // guards all below
 	last    int64
@@ -262,11 +267,16 @@ func (p *peer) serve(env envelope) {
 		reply = `"result":{}}`
 	}
 	frame := fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,%s`, env.id, reply)
+	if p.owed.Add(1) > maxReplies {
+		p.owed.Add(-1)
+		return
+	}
 	p.wg.Go(func() { // the reader must go on: the writer may wait for the tab to read
 		select {
 		case p.out <- frame:
 		case <-p.done:
 		}
+		p.owed.Add(-1)
 	})
 }
 

@@ -196,6 +196,6 @@ func (b *Bridge) announce() {
 
 func (b *Bridge) onLog(params json.RawMessage) {
 	if b.opts.OnLog != nil {
-		b.events.do(func() { b.opts.OnLog(params) })
+		b.events.offer(func() { b.opts.OnLog(params) })
 	}
 }
