@@ -133,10 +133,10 @@ func TestEndLeavesTheBrowserAlone(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("needs a shell")
 	}
-	fifo := filepath.Join(t.TempDir(), "fifo")
 	script := filepath.Join(t.TempDir(), "browser")
-	// It prints, says its process id, and stays until the test reads all of it.
-	write(t, script, fmt.Sprintf("#!/bin/sh\necho noise\necho noise >&2\necho $$ > %[1]s.pid.tmp\nmv %[1]s.pid.tmp %[1]s.pid\nexec sleep 600\n", fifo), 0o700)
+	pidFile := script + ".pid"
+	// It prints, notes its process id, and stays.
+	write(t, script, fmt.Sprintf("#!/bin/sh\necho noise\necho noise >&2\necho $$ > '%[1]s.tmp'\nmv '%[1]s.tmp' '%[1]s'\nexec sleep 600\n", pidFile), 0o700)
 	a := startAgent(t, "--browser", script, "--ui-timeout", "0.1")
 	var got opened
 	if a.call(opener, nil).into(&got); got.Result || got.State != "waiting" {
@@ -144,7 +144,7 @@ func TestEndLeavesTheBrowserAlone(t *testing.T) {
 	}
 	var pid int
 	waitFor(t, "the browser", func() bool {
-		raw, err := os.ReadFile(fifo + ".pid")
+		raw, err := os.ReadFile(pidFile)
 		return err == nil && json.Unmarshal(raw, &pid) == nil
 	})
 	browser, err := os.FindProcess(pid)

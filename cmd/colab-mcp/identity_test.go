@@ -250,6 +250,42 @@ func TestIdentitySavedPortIsBusy(t *testing.T) {
 	}
 }
 
+// L11, S3: one port on both loopback addresses, and on no other.
+func TestIdentityPortIsLoopbackOnly(t *testing.T) {
+	a := serve(t, stateDir(t))
+	link := a.ask("")
+	port := fmt.Sprint(a.status().Port)
+	hosts := []string{"127.0.0.1"}
+	if l, err := net.Listen("tcp6", "[::1]:0"); err == nil {
+		l.Close()
+		hosts = append(hosts, "::1")
+	}
+	for _, host := range hosts {
+		door := tabtest.RawOf(nil, link)
+		door.Host = net.JoinHostPort(host, port)
+		conn, _, err := door.Dial(t.Context())
+		if err != nil {
+			t.Fatalf("%s: %v", host, err)
+		}
+		conn.CloseNow()
+		a.until("the tab has left", func(r connReport) bool { return r.State != "socket" })
+	}
+	addresses, err := net.InterfaceAddrs()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, address := range addresses {
+		ip := address.(*net.IPNet).IP
+		if ip.IsLoopback() || ip.IsLinkLocalUnicast() {
+			continue
+		}
+		if c, err := net.Dial("tcp", net.JoinHostPort(ip.String(), port)); err == nil {
+			c.Close()
+			t.Errorf("%s is listening, too", ip)
+		}
+	}
+}
+
 // L9: another notebook retires the token at once, the old page is told why and
 // cannot come back. What was asked for and what is connected are two things.
 func TestIdentitySwitchesNotebooks(t *testing.T) {
