@@ -133,6 +133,7 @@ func TestCancelledJobThatWaits(t *testing.T) { // X3
 	virtual(t, setup{}, func(d *desk) {
 		d.fill("sleep 60", "print b")
 		first := d.background("run_cells", with{"start": 0, "end": 0})
+		time.Sleep(time.Millisecond)
 		second := d.background("run_cells", with{"start": 1})
 		time.Sleep(time.Second)
 		equal(t, "queued", d.status(second).Status, "queued")

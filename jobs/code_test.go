@@ -75,7 +75,7 @@ func TestKeptCellStaysLastWithItsOutput(t *testing.T) { // run_code keep_cell
 		}
 		outline := as[struct{ Total int }](t, d.call("get_notebook_outline", with{}))
 		equal(t, "outline", outline.Total, 2)
-		equal(t, "temporary cells on disk", len(d.temps), 0)
+		equal(t, "temporary cells on disk", len(d.left()), 0)
 		got := as[cellsAnswer](t, d.call("run_cells", with{"cell_ids": []string{more[0].ID}}))
 		equal(t, "it is a cell like any", statuses(got.Cells), []string{"ok"})
 	})

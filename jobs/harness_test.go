@@ -259,6 +259,13 @@ func (d *desk) far() *tabtest.FarTab {
 	return d.tab
 }
 
+// left is what the next process would be told of temporary cells.
+func (d *desk) left() []notebook.Temp {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return slices.Clone(d.temps)
+}
+
 // leave is a user who presses nothing any more.
 func (d *desk) leave() {
 	d.mu.Lock()

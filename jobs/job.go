@@ -143,8 +143,15 @@ func (j *Job) Began() {
 	}
 }
 
-// end gives the job its one last status.
-func (j *Job) end(err error, words func(error) string) {
+// end is when the job ended, zero if it has not.
+func (j *Job) end() time.Time {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.ended
+}
+
+// finish gives the job its one last status.
+func (j *Job) finish(err error, words func(error) string) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.ended, j.now = time.Now(), nil

@@ -99,7 +99,7 @@ func TestLostCodeIsReadBeforeItsCellIsSwept(t *testing.T) { // issue 3, 7; X4
 			t.Errorf("got %+v", s)
 		}
 		equal(t, "swept", len(d.temporary(ids...)), 0)
-		equal(t, "temporary cells on disk", len(d.temps), 0)
+		equal(t, "temporary cells on disk", len(d.left()), 0)
 	})
 }
 
@@ -280,7 +280,7 @@ func TestJobOfAKilledServerIsLostAndFound(t *testing.T) { // issue 3, 2 and 7
 		code := first.background("run_code", with{"code": "print waits"})
 		time.Sleep(5 * time.Second)
 		records, outputs := snapshot(t, first.o.records, "jobs", jobs.RecordLimits), snapshot(t, first.o.outputs, "outputs", jobs.OutputLimits)
-		temps := slices.Clone(first.temps)
+		temps := first.left()
 		first.leave()
 		far := first.far()
 		first.close()

@@ -130,7 +130,7 @@ func (m *Manager) start(j *Job, work func(ctx context.Context, j *Job) error) *J
 	others := m.active()
 	m.mu.Unlock()
 	if closed {
-		j.end(ErrShutdown, m.opts.Words)
+		j.finish(ErrShutdown, m.opts.Words)
 		close(j.done)
 		return j
 	}
@@ -141,7 +141,7 @@ func (m *Manager) start(j *Job, work func(ctx context.Context, j *Job) error) *J
 	go func() {
 		defer m.wg.Done()
 		err := work(j.ctx, j)
-		j.end(err, m.opts.Words)
+		j.finish(err, m.opts.Words)
 		j.cancel()
 		m.save(j)
 		close(j.done)
@@ -160,27 +160,30 @@ func (m *Manager) find(id string) *Job {
 
 // active lists the jobs that have not ended. m.mu is held.
 func (m *Manager) active() []*Job {
-	return slices.DeleteFunc(slices.Clone(m.jobs), func(j *Job) bool {
-		j.mu.Lock()
-		defer j.mu.Unlock()
-		return !j.ended.IsZero()
-	})
+	return slices.DeleteFunc(slices.Clone(m.jobs), func(j *Job) bool { return !j.end().IsZero() })
 }
 
-// forget drops the oldest ended jobs over the bounds. m.mu is held.
+// forget drops the jobs over the bounds, those first that ended first. m.mu is
+// held.
 func (m *Manager) forget() {
-	over := len(m.jobs) - keepJobs
-	m.jobs = slices.DeleteFunc(m.jobs, func(j *Job) bool {
-		j.mu.Lock()
-		defer j.mu.Unlock()
-		old := !j.ended.IsZero() && (over > 0 || time.Since(j.ended) > keepFor)
-		if old {
-			over--
-			j.forgotten = true
-			m.drop(j.ID)
+	ended := slices.DeleteFunc(slices.Clone(m.jobs), func(j *Job) bool { return j.end().IsZero() })
+	slices.SortStableFunc(ended, func(a, b *Job) int { return a.end().Compare(b.end()) })
+	for i, j := range ended {
+		if i >= len(m.jobs)-keepJobs && time.Since(j.end()) <= keepFor {
+			ended = ended[:i]
+			break
 		}
-		return old
-	})
+	}
+	if len(ended) == 0 {
+		return
+	}
+	m.jobs = slices.DeleteFunc(m.jobs, func(j *Job) bool { return slices.Contains(ended, j) })
+	for _, j := range ended {
+		j.mu.Lock()
+		j.forgotten = true
+		j.mu.Unlock()
+		m.drop(j.ID)
+	}
 }
 
 // drop removes what is kept of a job on disk.
@@ -217,10 +220,7 @@ func (m *Manager) List() []*Job {
 // Busy names the job that runs or waits, for who would take its tab away.
 func (m *Manager) Busy() (op string, since time.Time, busy bool) {
 	for _, j := range m.List() {
-		j.mu.Lock()
-		active := j.ended.IsZero()
-		j.mu.Unlock()
-		if active {
+		if j.end().IsZero() {
 			return fmt.Sprintf("%s (%s)", j.Kind, j.ID), j.Started, true
 		}
 	}
