@@ -217,12 +217,16 @@ func (b *Bridge) await(ctx context.Context, link Link, fresh bool, began time.Ti
 		case <-ctx.Done():
 			return got, ctx.Err()
 		case <-timeout.C:
+			first := false
 			b.update(func(s *state) {
 				if s.opening != nil && !s.opening.failed { // once for all who wait for it
-					s.opening.failed = true
+					s.opening.failed, first = true, true
 					s.backoff.failed(time.Now())
 				}
 			})
+			if first {
+				b.log.Warn("no tab came in time", "after", got.Waited.Round(time.Millisecond), "phase", got.Phase, "likely", got.Causes[0])
+			}
 			expired = true // and look once more
 		case <-tick.C:
 			if tell != nil {

@@ -1,20 +1,15 @@
 package main
 
 import (
-	"context"
-	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
 
 	"colab-mcp/bridge"
 	"colab-mcp/notebook"
-	"colab-mcp/transfer"
 )
 
 // probeStep is one thing tried. must: the server cannot work without it; the
@@ -151,148 +146,6 @@ func indexOf(cells []notebook.Cell, id string) int {
 	return slices.IndexFunc(cells, func(c notebook.Cell) bool { return c.ID == id })
 }
 
-func (p *probe) oneRun() (string, error) {
-	after, ran, err := p.once("import sys\nprint('out')\nprint('err', file=sys.stderr)\n40 + 2")
-	if err != nil {
-		return "", err
-	}
-	outs, err := notebook.DecodeOutputs(ran.raw)
-	if err != nil {
-		return "", err
-	}
-	if !slices.ContainsFunc(outs, func(o notebook.Output) bool { return strings.Contains(o.Text, "out") }) {
-		return "", fmt.Errorf("what was printed is not in the outputs (%s)", kinds(outs))
-	}
-	return fmt.Sprintf("%s, outputs %s, execution_count %s, a cell has %s", round(ran.took), kinds(outs), number(after.ExecutionCount), keys(after)), nil
-}
-
-// keys says what the tab tells of a cell.
-func keys(c notebook.Cell) string {
-	list := []string{"cell_type", "id", "source"}
-	if c.HasOutputs {
-		list = append(list, "outputs")
-	}
-	if c.HasCount {
-		list = append(list, "execution_count")
-	}
-	if c.Metadata != nil {
-		list = append(list, "metadata "+cut(string(c.Metadata)))
-	}
-	return strings.Join(list, ", ")
-}
-
-func kinds(outs []notebook.Output) string {
-	var list []string
-	for _, o := range outs {
-		list = append(list, strings.TrimSuffix(o.Type+" "+o.Name, " "))
-	}
-	if len(list) == 0 {
-		return "none"
-	}
-	return strings.Join(list, ", ")
-}
-
-func number(n *int) string {
-	if n == nil {
-		return "null"
-	}
-	return fmt.Sprint(*n)
-}
-
-func (p *probe) empty() (string, error) {
-	after, ran, err := p.once("pass")
-	if err != nil {
-		return "", err
-	}
-	return fmt.Sprintf("outputs %s, execution_count %s", cut(string(ran.payload["outputs"])), number(after.ExecutionCount)), nil
-}
-
-func (p *probe) exception() (string, error) {
-	_, ran, err := p.once("1 / 0")
-	if err != nil {
-		return "", err
-	}
-	outs, err := notebook.DecodeOutputs(ran.raw)
-	if err != nil {
-		return "", err
-	}
-	i := slices.IndexFunc(outs, func(o notebook.Output) bool { return o.Type == notebook.ErrorOutput })
-	if i < 0 {
-		return "", fmt.Errorf("no error among the outputs: %s", kinds(outs))
-	}
-	return fmt.Sprintf("a result: %s: %s, %d lines of traceback", outs[i].EName, outs[i].EValue, len(outs[i].Traceback)), nil
-}
-
-// plotCode needs matplotlib, which Colab has; elsewhere an image is made by
-// hand.
-const plotCode = `try:
-    import matplotlib.pyplot as plt
-    plt.plot([1, 2]); plt.show()
-except ImportError:
-    from IPython.display import Image, display
-    display(Image(data=bytes.fromhex("89504e470d0a1a0a0000000d4948445200000001000000010804000000b51c0c020000000b4944415478da6364f80f00010501012718e3660000000049454e44ae426082")))`
-
-func (p *probe) plot() (string, error) {
-	_, ran, err := p.once(plotCode)
-	if err != nil {
-		return "", err
-	}
-	outs, err := notebook.DecodeOutputs(ran.raw)
-	if err != nil {
-		return "", err
-	}
-	for _, o := range outs {
-		if png := o.Data["image/png"]; png != nil {
-			return fmt.Sprintf("%s with image/png of %d characters, in %s", o.Type, len(png), round(ran.took)), nil
-		}
-	}
-	return "", fmt.Errorf("no image/png among the outputs: %s", kinds(outs))
-}
-
-// busyTime is how long the cell runs whose output is looked at meanwhile.
-const busyTime = 6 * time.Second
-
-func (p *probe) liveOutput() (string, error) {
-	id, err := p.cell(fmt.Sprintf("import time\nprint('begun', flush=True)\ntime.sleep(%d)", int(busyTime.Seconds())))
-	if err != nil {
-		return "", err
-	}
-	began := time.Now()
-	ended := make(chan error, 1)
-	p.runs.Go(func() {
-		ran, err := p.run(id)
-		_, err = ran.must(err)
-		ended <- err
-	})
-	seen, reads := time.Duration(0), 0
-	tick := time.NewTicker(500 * time.Millisecond)
-	defer tick.Stop()
-	for {
-		select {
-		case err := <-ended:
-			if err != nil {
-				return "", err
-			}
-			if reads == 0 {
-				return "", errors.New("get_cells is not answered while a cell runs")
-			}
-			if seen == 0 {
-				return "", fmt.Errorf("%d reads while it ran, none showed its output", reads)
-			}
-			return fmt.Sprintf("seen after %s, %d reads while it ran", round(seen), reads), p.remove(id)
-		case <-tick.C:
-			t, err := p.call(bridge.GetCells, map[string]any{"cellIndexStart": p.size, "cellIndexEnd": p.size, "includeOutputs": true})
-			if _, err := t.must(err); err != nil {
-				return "", fmt.Errorf("get_cells while a cell runs: %w", err)
-			}
-			reads++
-			if seen == 0 && strings.Contains(string(t.payload["cells"]), "begun\\n") {
-				seen = time.Since(began)
-			}
-		}
-	}
-}
-
 // noCell is of the form of an id.
 const noCell = "no-such-cell"
 
@@ -400,118 +253,6 @@ func (p *probe) move() (string, error) {
 		}
 	}
 	return detail, nil
-}
-
-// fileSize is what goes both ways.
-const fileSize = 1 << 20
-
-// files sends random bytes and fetches them back, as the server's tools do.
-func (p *probe) files() (detail string, err error) {
-	dir, err := os.MkdirTemp("", "colab-mcp-doctor-")
-	if err != nil {
-		return "", err
-	}
-	defer os.RemoveAll(dir)
-	source, back := filepath.Join(dir, "sent"), filepath.Join(dir, "back")
-	data := make([]byte, fileSize)
-	rand.Read(data)
-	if err := os.WriteFile(source, data, 0o600); err != nil {
-		return "", err
-	}
-	local, err := notebook.NewLocal([]string{dir})
-	if err != nil {
-		return "", err
-	}
-	f, ch := &transfer.Files{Local: local}, &probeCells{p: p}
-	defer func() { err = errors.Join(err, ch.drop()) }()
-	remote := "colab-mcp-doctor-" + strings.ToLower(rand.Text()[:8])
-	up, err := f.Upload(p.ctx, ch, transfer.Options{LocalPath: source, RemotePath: remote, Overwrite: true})
-	if err != nil {
-		return "", err
-	}
-	down, err := f.Download(p.ctx, ch, transfer.Options{LocalPath: back, RemotePath: up.RemotePath})
-	_, _, gone := p.once(fmt.Sprintf("import os\nos.remove(%q)", up.RemotePath))
-	if err = errors.Join(err, gone); err != nil {
-		return "", err
-	}
-	if got, err := os.ReadFile(back); err != nil || string(got) != string(data) {
-		return "", errors.New("what came back is not what was sent")
-	}
-	return fmt.Sprintf("1 MiB there in %.1f s and back in %.1f s, the same", up.Seconds, down.Seconds), nil
-}
-
-// probeCells is a transfer's channel in cells of ours. A transfer writes one
-// while the other runs.
-type probeCells struct {
-	p   *probe
-	ids [2]string
-}
-
-func (c *probeCells) Set(_ context.Context, i int, code string) (err error) {
-	if c.ids[i] == "" {
-		c.ids[i], err = c.p.cell(code)
-		return err
-	}
-	t, err := c.p.call(bridge.UpdateCell, map[string]any{"cellId": c.ids[i], "content": code})
-	_, err = t.must(err)
-	return err
-}
-
-func (c *probeCells) Run(_ context.Context, i int) ([]notebook.Output, time.Duration, error) {
-	t, err := c.p.run(c.ids[i])
-	if _, err := t.must(err); err != nil {
-		return nil, t.took, err
-	}
-	outs, err := notebook.DecodeOutputs(t.raw)
-	return outs, t.took, err
-}
-
-func (c *probeCells) drop() error {
-	var left error
-	for _, id := range c.ids {
-		if id != "" {
-			left = errors.Join(left, c.p.remove(id))
-		}
-	}
-	return left
-}
-
-// The sizes of cell that are tried, in bytes.
-const (
-	smallestTry = 256 << 10
-	largestTry  = 8 << 20
-)
-
-func (p *probe) largest() (string, error) {
-	id, err := p.cell("")
-	if err != nil {
-		return "", err
-	}
-	taken := 0
-	end := fmt.Sprintf("%d MiB is taken, more was not tried", largestTry>>20)
-	for size := smallestTry; size <= largestTry; size *= 2 {
-		source := "#" + strings.Repeat("x", size-1)
-		t, err := p.call(bridge.UpdateCell, map[string]any{"cellId": id, "content": source})
-		if err == nil && t.form != "" {
-			err = errors.New(t.refusal())
-		}
-		if err == nil {
-			var after notebook.Cell
-			after, _, err = notebook.Find(p.ctx, p.tab, id, p.size)
-			if err == nil && after.Source != source {
-				err = fmt.Errorf("%d bytes of it are in the cell", len(after.Source))
-			}
-		}
-		if err != nil {
-			end = fmt.Sprintf("%d KiB is the most: of %d KiB: %v", taken>>10, size>>10, err)
-			break
-		}
-		taken = size
-	}
-	if taken == 0 {
-		return "", errors.New(end)
-	}
-	return end, p.remove(id)
 }
 
 // round is a time as one reads it.

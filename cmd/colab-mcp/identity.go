@@ -59,7 +59,17 @@ func (k *keeper) load(s *settings, now time.Time) (id bridge.Identity, previous 
 	if link, err := bridge.ParseLink(c.Notebook); c.Notebook != "" && err == nil {
 		previous = link
 	}
-	if s.RotateToken || len(c.Token) < len(fresh.Token) || tooOld(c.Created, now, s.TokenMaxAge) {
+	reason := ""
+	switch {
+	case s.RotateToken:
+		reason = "asked for"
+	case len(c.Token) < len(fresh.Token):
+		reason = "it was not one of ours"
+	case tooOld(c.Created, now, s.TokenMaxAge):
+		reason = "its age"
+	}
+	if reason != "" {
+		k.log.Info("token replaced", "reason", reason, "created", c.Created)
 		return fresh, previous, ""
 	}
 	return bridge.Identity{Token: c.Token, Created: c.Created, Port: fresh.Port}, previous, ""

@@ -177,8 +177,9 @@ func TestTokenIsInTheLinkAndNowhereElse(t *testing.T) {
 // Issue 5.7: each event of a connection is one line that says why.
 func TestLogHasALineForEachEventOfAConnection(t *testing.T) {
 	dir := stateDir(t)
-	a := serve(t, dir)
+	a := serve(t, dir, "--ui-timeout", "0.2")
 	link := a.ask(oneNotebook)
+	a.call(opener, args{"notebook_url": oneNotebook}) // waits in vain
 	r := tabtest.RawOf(nil, link)
 	r.Header.Set("Origin", "https://example.com")
 	if _, _, err := r.Dial(context.Background()); err == nil {
@@ -191,14 +192,15 @@ func TestLogHasALineForEachEventOfAConnection(t *testing.T) {
 	a.ask(otherNotebook)
 	<-tab.Gone()
 	a.end()
+	serve(t, dir, "--rotate-token").end()
 	log := a.log()
 	for _, event := range []string{
-		"msg=started ", "msg=listening port=", "msg=opening notebook=" + oneNotebook,
-		`msg="browser not started"`, `msg="connection refused" status=403 reason="the Origin is not Colab's" times=1`,
+		"msg=opening notebook=" + oneNotebook, `msg="no tab came in time"`, `msg="connection refused" status=403 reason="the Origin is not Colab's" times=1`,
 		`msg="tab connected"`, `msg="tab ready" tools=7`, `msg="second tab turned away"`,
-		`msg="tab gone" reason="another notebook was opened"`, "msg=opening notebook=" + otherNotebook, "msg=stopped",
+		`msg="tab gone" reason="another notebook was opened"`, "msg=opening notebook=" + otherNotebook,
+		`msg="token replaced" reason="asked for"`,
 	} {
-		if n := strings.Count(log, event); n != 1 && event != `msg="browser not started"` {
+		if n := strings.Count(log, event); n != 1 {
 			t.Errorf("%q is there %d times in\n%s", event, n, log)
 		}
 	}
