@@ -3,8 +3,12 @@ package notebook
 import (
 	"bytes"
 	"encoding/json"
+	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
+
+	"colab-mcp/bridge"
 )
 
 // EncodeJSON is the JSON text of v as our results carry it: `<`, `>` and `&`
@@ -25,19 +29,13 @@ func EncodeJSON(v any) ([]byte, error) {
 type object map[string]json.RawMessage
 
 func decodeObject(raw json.RawMessage) (object, bool) {
-	var o object
-	if err := json.Unmarshal(raw, &o); err != nil || o == nil {
-		return nil, false
-	}
-	return o, true
+	o, err := bridge.Fields(raw)
+	return o, err == nil
 }
 
 func decodeList(raw json.RawMessage) ([]json.RawMessage, bool) {
-	var l []json.RawMessage
-	if len(raw) == 0 || json.Unmarshal(raw, &l) != nil {
-		return nil, false
-	}
-	return l, true
+	l, err := bridge.Items(raw)
+	return l, err == nil
 }
 
 // text reads nbformat's multiline string: a string, or a list of strings to be
@@ -48,34 +46,78 @@ func text(raw json.RawMessage) string {
 	if len(raw) == 0 || string(raw) == "null" {
 		return ""
 	}
-	if raw[0] == '"' {
-		var s string
-		if json.Unmarshal(raw, &s) == nil {
-			return s
-		}
+	if s, ok := unquote(raw); ok {
+		return s
 	}
-	if raw[0] == '[' {
-		if parts, ok := textList(raw); ok {
-			return strings.Join(parts, "")
-		}
+	if parts, ok := textList(raw); ok {
+		return strings.Join(parts, "") // one part is not copied
 	}
 	return compact(raw)
 }
 
 // textList reads a list of strings; one element of another kind refuses it.
 func textList(raw json.RawMessage) ([]string, bool) {
-	var parts []*string // a null element is no string
-	if len(raw) == 0 || json.Unmarshal(raw, &parts) != nil || parts == nil {
+	items, ok := decodeList(raw)
+	if !ok {
 		return nil, false
 	}
-	out := make([]string, len(parts))
-	for i, p := range parts {
-		if p == nil {
+	out := make([]string, len(items))
+	for i, item := range items {
+		if out[i], ok = unquote(item); !ok {
 			return nil, false
 		}
-		out[i] = *p
 	}
 	return out, true
+}
+
+// unquote reads a JSON string that was cut out of valid JSON. One of megabytes
+// has few escapes, and the runs between them are copied at once.
+func unquote(raw []byte) (string, bool) {
+	if len(raw) < 2 || raw[0] != '"' || raw[len(raw)-1] != '"' {
+		return "", false
+	}
+	body := raw[1 : len(raw)-1]
+	if !utf8.Valid(body) {
+		var s string
+		return s, json.Unmarshal(raw, &s) == nil
+	}
+	var b strings.Builder
+	b.Grow(len(body))
+	for {
+		i := bytes.IndexByte(body, '\\')
+		if i < 0 {
+			b.Write(body)
+			return b.String(), true
+		}
+		b.Write(body[:i])
+		n := escapeLen(body[i:])
+		if i+n > len(body) {
+			return "", false
+		}
+		if plain := strings.IndexByte(`"\/bfnrt`, body[i+1]); plain >= 0 {
+			b.WriteByte("\"\\/\b\f\n\r\t"[plain])
+		} else {
+			var s string
+			if json.Unmarshal(slices.Concat([]byte{'"'}, body[i:i+n], []byte{'"'}), &s) != nil {
+				return "", false
+			}
+			b.WriteString(s)
+		}
+		body = body[i+n:]
+	}
+}
+
+// escapeLen is the length of the escape that s begins with; both halves of a
+// surrogate pair are one (RFC 8259, 7).
+func escapeLen(s []byte) int {
+	switch {
+	case len(s) < 2 || s[1] != 'u':
+		return 2
+	case len(s) >= 12 && s[2]|0x20 == 'd' && strings.IndexByte("89abAB", s[3]) >= 0 &&
+		s[6] == '\\' && s[7] == 'u' && s[8]|0x20 == 'd' && strings.IndexByte("cdefCDEF", s[9]) >= 0:
+		return 12
+	}
+	return 6
 }
 
 // compact is raw without insignificant space, with valid UTF-8 only.
