@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -13,17 +14,21 @@ import (
 	"colab-mcp/state"
 )
 
+const noState = "Make it yours (chown), or name another --state-dir: without one every start has a new token"
+
 // examineState looks at the state directory as it is, and at who has it.
 func examineState(_ context.Context, s *settings) []check {
 	dir := tilde(s.StateDir)
 	in, err := state.Inspect(s.StateDir)
 	switch {
-	case errors.Is(err, fs.ErrNotExist):
+	case errors.Is(err, fs.ErrNotExist) && writable(above(s.StateDir)):
 		return []check{{"state", fine, dir + " is not there yet: the first start makes it", ""}}
+	case errors.Is(err, fs.ErrNotExist):
+		return []check{{"state", failing, dir + " cannot be made", noState}}
 	case err != nil:
-		return []check{{"state", failing, err.Error(), "Make it yours (chown), or name another --state-dir: without one every start has a new token"}}
+		return []check{{"state", failing, err.Error(), noState}}
 	case !writable(s.StateDir):
-		return []check{{"state", failing, dir + " cannot be written to", "Make it yours (chown), or name another --state-dir: without one every start has a new token"}}
+		return []check{{"state", failing, dir + " cannot be written to", noState}}
 	}
 	c := check{"state", fine, dir + " is private", ""}
 	if len(in.Loose) > 0 {
@@ -39,6 +44,17 @@ func examineState(_ context.Context, s *settings) []check {
 		c.Detail += fmt.Sprintf("; a server uses it (process %d, for %s): one that starts now has a port and token of its own", in.PID, ago(time.Since(in.Since)))
 	}
 	return []check{c}
+}
+
+// above is the nearest folder above path that is there.
+func above(path string) string {
+	for {
+		up := filepath.Dir(path)
+		if up == path || exists(up) {
+			return up
+		}
+		path = up
+	}
 }
 
 // writable tries it: permissions are not all that can be in the way. What it

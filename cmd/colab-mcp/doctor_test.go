@@ -84,6 +84,10 @@ func TestDoctorOnAFreshMachineFindsNothingWrongAndLeavesNothing(t *testing.T) {
 	if left := files(t, home); len(left) != 1 {
 		t.Errorf("left behind: %v", left)
 	}
+	file := filepath.Join(home, "file")
+	os.WriteFile(file, nil, 0o600)
+	checks, _ = examined(t, home, "--state-dir", filepath.Join(file, "state", "deep"))
+	checks["state"].wants(t, failing, "name another --state-dir")
 }
 
 // L12
