@@ -3,6 +3,7 @@ package notebook
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -105,6 +106,36 @@ func unquote(raw []byte) (string, bool) {
 		}
 		body = body[i+n:]
 	}
+}
+
+// quoted is s as a JSON string. A chunk of a file has megabytes of nothing to
+// escape.
+func quoted(s string) string {
+	var b strings.Builder
+	b.Grow(len(s) + 64)
+	b.WriteByte('"')
+	s = strings.ToValidUTF8(s, "\uFFFD")
+	from := 0
+	for i := range len(s) {
+		c := s[i]
+		if c >= 0x20 && c != '"' && c != '\\' {
+			continue
+		}
+		b.WriteString(s[from:i])
+		from = i + 1
+		switch c {
+		case '"', '\\':
+			b.WriteByte('\\')
+			b.WriteByte(c)
+		case '\n':
+			b.WriteString(`\n`)
+		default:
+			fmt.Fprintf(&b, `\u%04x`, c)
+		}
+	}
+	b.WriteString(s[from:])
+	b.WriteByte('"')
+	return b.String()
 }
 
 // escapeLen is the length of the escape that s begins with; both halves of a

@@ -30,8 +30,10 @@ func TestStringsAreReadAsByEncodingJSON(t *testing.T) {
 		if err := json.Unmarshal(raw, &want); err != nil {
 			t.Fatal(err)
 		}
-		if got, ok := unquote(raw); !ok || got != want {
-			t.Fatalf("%s: got %q, want %q", raw, got, want)
+		for _, raw := range []string{string(raw), quoted(want)} {
+			if got, ok := unquote([]byte(raw)); !ok || got != want || !json.Valid([]byte(raw)) {
+				t.Fatalf("%s: got %q, want %q", raw, got, want)
+			}
 		}
 	})
 }

@@ -138,11 +138,3 @@ func (n *Notebook) forgetRuntime() (known bool) {
 	known, n.last = n.last > 0, 0
 	return known
 }
-
-func quoted(s string) string {
-	b, err := EncodeJSON(s)
-	if err != nil {
-		return `""` // a string always encodes
-	}
-	return string(b)
-}

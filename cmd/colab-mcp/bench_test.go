@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -67,17 +68,24 @@ func BenchmarkMemory(b *testing.B) {
 	for b.Loop() {
 		p := newBenchProcess(b, benchAnswer(size))
 		p.call(b, "get_cells")
-		status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.cmd.Process.Pid))
-		if err != nil {
-			b.Skip("peak memory is read from /proc: ", err)
-		}
-		m := regexp.MustCompile(`VmHWM:\s+(\d+) kB`).FindSubmatch(status)
-		var kb float64
-		fmt.Sscan(string(m[1]), &kb)
-		b.ReportMetric(kb/1024, "peak-MiB")
-		b.ReportMetric(kb*1024/size, "ratio")
+		peak := peakMemory(b, p)
+		b.ReportMetric(float64(peak)/(1<<20), "peak-MiB")
+		b.ReportMetric(float64(peak)/size, "ratio")
 		b.ReportMetric(0, "ns/op")
 	}
+}
+
+// peakMemory is the most resident memory a process has had, in bytes.
+func peakMemory(t testing.TB, p *benchProcess) int64 {
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.cmd.Process.Pid))
+	if err != nil {
+		t.Skip("peak memory is read from /proc: ", err)
+	}
+	kb, err := strconv.ParseInt(string(regexp.MustCompile(`VmHWM:\s+(\d+) kB`).FindSubmatch(status)[1]), 10, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return kb << 10
 }
 
 // BenchmarkStart is the time from the start of the process to its first
@@ -109,7 +117,7 @@ func benchAnswer(size int) []byte {
 }
 
 // benchProgram builds the program as a user would.
-func benchProgram(b *testing.B) string {
+func benchProgram(b testing.TB) string {
 	path := filepath.Join(b.TempDir(), "colab-mcp")
 	if out, err := exec.Command("go", "build", "-o", path, ".").CombinedOutput(); err != nil {
 		b.Fatalf("go build: %v\n%s", err, out)
@@ -167,7 +175,7 @@ type benchProcess struct {
 	buf []byte
 }
 
-func startBenchProcess(b *testing.B, program string, args ...string) *benchProcess {
+func startBenchProcess(b testing.TB, program string, args ...string) *benchProcess {
 	p := &benchProcess{cmd: exec.Command(program, append([]string{"--state-dir", b.TempDir()}, args...)...)}
 	p.cmd.Env = environment()
 	p.in, _ = p.cmd.StdinPipe()
@@ -252,13 +260,13 @@ func benchTab(b *testing.B, link string, answer []byte) *websocket.Conn {
 	return conn
 }
 
-func (p *benchProcess) call(b *testing.B, tool string) {
+func (p *benchProcess) call(b testing.TB, tool string) {
 	p.ask(b, `"tools/call","params":{"name":"`+tool+`","arguments":{}}`)
 }
 
-// ask sends a request and reads up to its answer; only the last call's may
-// come.
-func (p *benchProcess) ask(b *testing.B, rest string) {
+// ask sends a request and returns its answer's line, which is good until the
+// next one.
+func (p *benchProcess) ask(b testing.TB, rest string) []byte {
 	if _, err := fmt.Fprintf(p.in, `{"jsonrpc":"2.0","id":1,"method":%s}`+"\n", rest); err != nil {
 		b.Fatal(err)
 	}
@@ -268,13 +276,13 @@ func (p *benchProcess) ask(b *testing.B, rest string) {
 			if bytes.Contains(line[:min(len(line), 400)], []byte(`"isError":true`)) {
 				b.Fatalf("%s: %.300s", rest, line)
 			}
-			return
+			return line
 		}
 	}
 }
 
 // line reads one line into a buffer that stays, as a careful client would.
-func (p *benchProcess) line(b *testing.B) []byte {
+func (p *benchProcess) line(b testing.TB) []byte {
 	if p.buf == nil {
 		p.buf = make([]byte, 64<<20)
 	}

@@ -1,9 +1,13 @@
 package main
 
 import (
+	"bytes"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -119,9 +123,46 @@ var behaviours = []struct {
 	{"ad-hoc code leaves no cell", leavesNoCell},
 	{"partial output is seen while a cell runs", showsPartialOutput},
 	{"an edit and a read go beside a run", editsBesideARun},
+	{"a file goes up and comes back", movesAFile},
 	{"a moved cell is found by its id", movesACell},
 	{"an unknown cell is refused in the tab's words", refusesAnUnknownCell},
 	{"a deleted cell is gone", deletesACell},
+}
+
+// movesAFile needs a Python that a script cannot be.
+func movesAFile(t *testing.T, a *agent) {
+	if strings.Contains(t.Name(), "scripted") {
+		t.Skip("the scripted kernel runs no Python")
+	}
+	dir := t.TempDir()
+	up, back := filepath.Join(dir, "up.bin"), filepath.Join(dir, "back.bin")
+	sent := randomBytes(3<<20 + 7)
+	if err := os.WriteFile(up, sent, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	remote := filepath.Join(dir, "remote.bin")
+	if strings.Contains(t.Name(), "live") {
+		remote = "colab-mcp-suite.bin"
+		defer func() { a.call("run_code", args{"code": "import os; os.remove('/content/colab-mcp-suite.bin')"}) }()
+	}
+	before := outlineOf(a)
+	var got struct {
+		Remote string `json:"remote_path"`
+		Bytes  int
+		SHA256 string
+	}
+	a.call("upload_file", args{"local_path": up, "remote_path": remote}).into(&got)
+	want := sha256.Sum256(sent)
+	if got.Bytes != len(sent) || got.SHA256 != hex.EncodeToString(want[:]) {
+		t.Errorf("up: %+v", got)
+	}
+	a.call("download_file", args{"remote_path": got.Remote, "local_path": back}).into(&got)
+	if b, err := os.ReadFile(back); err != nil || !bytes.Equal(b, sent) {
+		t.Errorf("another file came back (%v): %+v", err, got)
+	}
+	if after := outlineOf(a); after.Total != before.Total {
+		t.Errorf("%d cells before, %d after", before.Total, after.Total)
+	}
 }
 
 type outline struct {
