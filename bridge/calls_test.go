@@ -70,6 +70,36 @@ func TestArgumentsPassUntouched(t *testing.T) {
 	})
 }
 
+// Design idea 10: what the tab lacks is not sent to it.
+func TestToolThatTheTabLacksIsNotSent(t *testing.T) {
+	inBubble(t, bridge.Options{}, func(t *testing.T, d *desk) {
+		f, tab := d.connect(tabtest.Knobs{WithoutTools: []string{"delete_cell", "run_code_cell"}})
+		var missing *bridge.MissingToolError
+		if o := <-call(t, tab, "delete_cell", `{}`); !errors.As(o.err, &missing) || missing.Tool != "delete_cell" || len(missing.Live) != 5 {
+			t.Errorf("call: %s, %v", o.result, o.err)
+		}
+		if _, err := tab.Run("run_code_cell", nil, nil); !errors.As(err, &missing) || missing.Tool != "run_code_cell" {
+			t.Errorf("run: %v", err)
+		}
+		if err := tab.Needs("get_cells", "add_code_cell", "run_code_cell"); !errors.As(err, &missing) || missing.Tool != "run_code_cell" {
+			t.Errorf("needs: %v", err)
+		}
+		if err := tab.Needs("get_cells", "add_code_cell"); err != nil {
+			t.Errorf("needs: %v", err)
+		}
+		if m := methods(f); len(m) != 3 {
+			t.Errorf("the tab got %q", m[3:])
+		}
+		f.Set(func(k *tabtest.Knobs) { k.WithoutTools = nil })
+		f.ListChanged()
+		time.Sleep(time.Second)
+		synctest.Wait()
+		if o := <-call(t, tab, "delete_cell", `{"cellId":"x"}`); o.err != nil {
+			t.Errorf("once it is there: %v", o.err)
+		}
+	})
+}
+
 // C4: both ways in which a tab may refuse.
 func TestRefusalsOfTheTab(t *testing.T) {
 	inBubble(t, bridge.Options{}, func(t *testing.T, d *desk) {
@@ -177,7 +207,7 @@ func TestSlowAnswerOfABusyPageIsWaitedFor(t *testing.T) {
 // L5: nor is one that is on its way, with the ping's answer behind it.
 func TestLongAnswerOnItsWayIsWaitedFor(t *testing.T) {
 	inBubble(t, bridge.Options{}, func(t *testing.T, d *desk) {
-		p := d.page(map[string]string{"initialize": `{}`, "tools/list": oneTool})
+		p := d.page(map[string]string{"initialize": `{}`, "tools/list": someTools})
 		c := call(t, d.Live(), "get_cells", "")
 		w, err := p.conn.Writer(t.Context(), websocket.MessageText)
 		if err != nil {

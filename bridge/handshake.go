@@ -177,6 +177,17 @@ func (t *Tab) setTools(tools []Tool) {
 	t.tools = tools
 }
 
+// Needs returns a *[MissingToolError] unless the tab lists all these tools. An
+// operation of several calls asks before the first.
+func (t *Tab) Needs(tools ...string) error {
+	for _, name := range tools {
+		if _, ok := t.Lists(name); !ok {
+			return &MissingToolError{name, names(t.Tools())}
+		}
+	}
+	return nil
+}
+
 // Lists reports the live definition of a tool, if the tab lists it.
 func (t *Tab) Lists(name string) (Tool, bool) {
 	tools := t.Tools()

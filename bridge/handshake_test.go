@@ -249,7 +249,7 @@ func (p *page) say(frame string) {
 	p.conn.Write(context.Background(), websocket.MessageText, []byte(frame))
 }
 
-const oneTool = `{"tools":[{"name":"get_cells","inputSchema":{"type":"object"}}]}`
+const someTools = `{"tools":[{"name":"get_cells","inputSchema":{"type":"object"}},{"name":"update_cell"},{"name":"run_code_cell"}]}`
 
 // Tab-protocol, section 5: any serverInfo, protocolVersion, extra capability.
 func TestAnyInitializeResultIsTaken(t *testing.T) {
@@ -265,7 +265,7 @@ func TestAnyInitializeResultIsTaken(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, bridge.Options{}, func(t *testing.T, d *desk) {
-				d.page(map[string]string{"initialize": result, "tools/list": oneTool})
+				d.page(map[string]string{"initialize": result, "tools/list": someTools})
 				if d.Live() == nil {
 					t.Errorf("not ready: %+v\n%s", d.Status(), d.logged())
 				}

@@ -104,7 +104,7 @@ func TestTabLostInTheLaptopsSleepIsReopened(t *testing.T) {
 // The pong queues behind data: a tab that is sending is alive, however long it takes.
 func TestTabThatSendsIsAlive(t *testing.T) {
 	inBubble(t, bridge.Options{}, func(t *testing.T, d *desk) {
-		p := d.page(map[string]string{"initialize": `{}`, "tools/list": oneTool})
+		p := d.page(map[string]string{"initialize": `{}`, "tools/list": someTools})
 		tab := d.Live()
 		if tab == nil {
 			t.Fatal("not ready")
@@ -156,7 +156,7 @@ func TestTabThatTakesALongMessageIsAlive(t *testing.T) {
 		}
 		reply(next().ID, `{}`)
 		next()
-		reply(next().ID, oneTool)
+		reply(next().ID, someTools)
 		synctest.Wait()
 		tab := d.Live()
 		long := fmt.Sprintf(`{"code":%q}`, strings.Repeat("x", 8<<20))

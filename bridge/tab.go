@@ -78,7 +78,9 @@ func (t *Tab) Why() error { return t.peer.why() }
 // Call asks a tool that runs no code and returns its result object as the tab
 // sent it. It fails with [SilentError] after 30 seconds, or after about five
 // when the page is frozen; when ctx ends first the tab is told to forget it.
-// progress, if not nil, gets the tab's progress params and must not block.
+// progress, if not nil, gets the tab's progress params and must not block. A
+// tool that the tab does not list is not sent: the error is a
+// *[MissingToolError], also of Run.
 func (t *Tab) Call(ctx context.Context, tool string, args json.RawMessage, progress func(json.RawMessage)) (json.RawMessage, error) {
 	began := time.Now()
 	c, err := t.start(ctx, tool, args, progress)
@@ -131,6 +133,9 @@ func (t *Tab) Run(tool string, args json.RawMessage, progress func(json.RawMessa
 }
 
 func (t *Tab) start(ctx context.Context, tool string, args json.RawMessage, progress func(json.RawMessage)) (*call, error) {
+	if err := t.Needs(tool); err != nil {
+		return nil, err
+	}
 	params := func(id int64) json.RawMessage { return callParams(tool, args, id, progress != nil) }
 	return t.peer.start(ctx, "tools/call", params, progress)
 }

@@ -88,10 +88,10 @@ func (c *Call) relayProgress() func(json.RawMessage) {
 // Arguments makes a call's arguments what the live tab accepts: checked by its
 // schema, with the defaults that our list promises.
 func Arguments(tab *Tab, tool string, args json.RawMessage) (json.RawMessage, error) {
-	live, ok := tab.Lists(tool)
-	if !ok {
-		return nil, &MissingToolError{tool, names(tab.Tools())}
+	if err := tab.Needs(tool); err != nil {
+		return nil, err
 	}
+	live, _ := tab.Lists(tool)
 	if undescribed(live.InputSchema) {
 		return withoutExtra(tool, args)
 	}

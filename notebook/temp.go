@@ -54,6 +54,9 @@ type Scratch struct {
 // A source that calls one of our modules is known by its form, and so must be
 // the ones that follow it: megabytes of a file's chunk are not hashed.
 func (n *Notebook) Scratch(ctx context.Context, tab *bridge.Tab, language, source string) (*Scratch, error) {
+	if err := tab.Needs(bridge.AddCodeCell, bridge.RunCodeCell, bridge.DeleteCell); err != nil {
+		return nil, err // before there is a cell that cannot be run or deleted
+	}
 	all, err := n.List(ctx, tab)
 	if err != nil {
 		return nil, err
