@@ -185,11 +185,7 @@ func (p *probe) badCall() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	none, err := p.call("no_such_tool", map[string]any{})
-	if err != nil {
-		return "", err
-	}
-	return fmt.Sprintf("missing argument: %s; unknown argument: %s; unknown tool: %s", missing.refusal(), unknown.refusal(), none.refusal()), p.remove(id)
+	return fmt.Sprintf("missing argument: %s; unknown argument: %s", missing.refusal(), unknown.refusal()), p.remove(id)
 }
 
 func (p *probe) ranges() (string, error) {
