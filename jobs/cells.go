@@ -221,8 +221,7 @@ func (m *Manager) begin(ctx context.Context, j *Job, it *item, tab *bridge.Tab, 
 func (j *Job) stop(it *item, raw json.RawMessage, err error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	it.end()
-	j.now, it.partial = nil, nil
+	j.rest(it)
 	switch {
 	case unanswered(err):
 		it.view.DurationS = notebook.Seconds(time.Since(it.began))
@@ -233,6 +232,14 @@ func (j *Job) stop(it *item, raw json.RawMessage, err error) {
 	default:
 		it.view = it.blank("")
 	}
+}
+
+// rest ends the run of a cell, if it runs. j.mu is held.
+func (j *Job) rest(it *item) {
+	if it.end != nil {
+		it.end()
+	}
+	j.now, it.partial, it.over, it.end = nil, nil, nil, nil
 }
 
 // settle gives a cell that an error kept from running its status.

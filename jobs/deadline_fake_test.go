@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"hash/crc32"
 	"regexp"
 	"sync"
 	"time"
@@ -13,7 +14,7 @@ import (
 	"colab-mcp/notebook"
 )
 
-var moduleCall = regexp.MustCompile(`\('([A-Z2-7]+)', '(arm|fired)', '([A-Za-z0-9+/=]*)'\)`)
+var moduleCall = regexp.MustCompile(`\('([A-Z2-7]+)', '(arm|fired)', '([A-Za-z0-9+/=]*)'`)
 
 // deadlines gives a scripted kernel what the kernel module does in Python: the
 // cell that runs after an arm is interrupted when its time is up.
@@ -32,7 +33,8 @@ func withDeadlines(k *tabtest.Kernel) *deadlines {
 			s.Error("SyntaxError", "not a call of the module")
 			return
 		}
-		s.Write(fmt.Sprintf("colab-mcp:%s:{\"ok\":%s}\n", m[1], d.call(k, m[2], m[3])))
+		reply := fmt.Sprintf(`{"ok":%s}`, d.call(k, m[2], m[3]))
+		s.Write(fmt.Sprintf("colab-mcp:%s:%08x%s\n", m[1], crc32.ChecksumIEEE([]byte(reply)), reply))
 	})
 	return d
 }

@@ -39,10 +39,7 @@ func (m *Manager) finish(j *Job, it *item, ran notebook.Ran, fired *notebook.Fir
 // over ends a run that was answered. Only who relays the answer wants it raw.
 // j.mu is held.
 func (j *Job) over(it *item, raw json.RawMessage) {
-	if it.end != nil { // nil: read back, nothing ran here
-		it.end()
-	}
-	j.now, it.partial = nil, nil
+	j.rest(it)
 	if j.relays && !j.handed {
 		it.raw = raw
 	}

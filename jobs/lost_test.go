@@ -213,6 +213,9 @@ func TestDropAtEveryStep(t *testing.T) { // X4, L3, design 7
 				if errors.Is(r.err, bridge.ErrTabGone) && ran > 0 {
 					t.Errorf("%s: said that nothing ran, and it did: %v", what, r.err)
 				}
+				if ended && r.err != nil {
+					t.Errorf("%s: nothing was dropped, and %v", what, r.err)
+				}
 				if armed.left() {
 					t.Errorf("%s: a deadline is left", what)
 				}
