@@ -22,6 +22,7 @@ import (
 // counts.
 var failures = []failure{
 	{"no_tab", is[*bridge.NoTabError], "Call open_colab_browser_connection (with notebook_url for a certain notebook) and ask the user to press Connect in the tab"},
+	{"tab_gone", is[*transfer.InterruptedError], "Repeat the call: it goes on behind what is confirmed"},
 	{"outcome_unknown", is[*jobs.LostError], "It is not sent again. When the notebook is connected again, ask job_status for what became of it, or look with get_cells, before running it anew"},
 	{"outcome_unknown", is[*bridge.UnknownError], "It is not sent again. Look with get_cells what became of it before repeating it"},
 	{"outcome_unknown", is[*bridge.FrameError], "The tab has done it. Look with get_cells, and let the cell print less or write to a file"},
@@ -40,7 +41,6 @@ var failures = []failure{
 	{"invalid", is[*transfer.TooLargeError], "Fetch it from inside the runtime instead, with run_code (curl, gdown, drive.mount), or start the server with a larger --max-transfer"},
 	{"locked", target(notebook.ErrStaging), "Wait for the other transfer of this file, see list_jobs"},
 	{"tool_refused", target(transfer.ErrNoSpace), "The target is as it was. Make room for the file, then repeat the call"},
-	{"tab_gone", is[*transfer.InterruptedError], "Repeat the call: it goes on behind what is confirmed"},
 	{"tab_gone", target(bridge.ErrTabGone), "Nothing was run. Repeat the call: the notebook is re-opened for it"},
 	{"busy", is[*bridge.BusyError], "Wait for it with job_status, cancel it with cancel_job, or repeat with force: true to leave it"},
 	{"timeout", is[*bridge.SilentError], "Ask the user to bring the Colab tab to the front and to close any dialog in it, then repeat the call"},

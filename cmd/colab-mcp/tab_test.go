@@ -26,8 +26,14 @@ type tabProcess struct {
 // startTab follows a link with the program's own stand-in for a page.
 func startTab(t testing.TB, link string, arguments ...string) *tabProcess {
 	t.Helper()
+	return startTabIn(t, "", link, arguments...)
+}
+
+// startTabIn is startTab with a working directory, which is that of the cells.
+func startTabIn(t testing.TB, dir, link string, arguments ...string) *tabProcess {
+	t.Helper()
 	p := &tabProcess{t: t, cmd: exec.Command(binary(t), append([]string{"tab", link}, arguments...)...)}
-	p.cmd.Env = environment()
+	p.cmd.Dir, p.cmd.Env = dir, environment()
 	p.cmd.Stderr, p.cmd.Stdout = &p.stderr, &p.stderr
 	if err := p.cmd.Start(); err != nil {
 		t.Fatal(err)
