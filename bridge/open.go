@@ -104,8 +104,7 @@ func (b *Bridge) request(ask Ask) (link Link, fresh bool, err error) {
 		if connected || (s.notebook != (Link{}) || s.slot != nil) && !s.notebook.Serves(link) { // the old page must not come back
 			retired = s.rotate()
 		}
-		s.begin(link)
-		fresh = true
+		fresh = s.begin(link) || ask.Force
 	})
 	if retired != nil {
 		b.retire(retired, "another notebook was opened")
@@ -139,10 +138,18 @@ func (s *state) target(asked *Link) Link {
 	return ScratchLink()
 }
 
-func (s *state) begin(link Link) {
+// begin makes link what is waited for, and reports whether the browser is
+// needed: a tab that is in its handshake already, reloaded by the user, will
+// do.
+func (s *state) begin(link Link) (launch bool) {
 	s.opening = &opening{link: link, began: time.Now()}
 	s.notebook, s.ours, s.drop = link, true, ""
 	clear(s.refused)
+	if s.slot == nil || s.slot.ready || s.slot.retired {
+		return true
+	}
+	s.slot.opening = s.opening
+	return false
 }
 
 // rotate replaces the token and returns who came with the old one, if anybody.
@@ -291,8 +298,7 @@ func (b *Bridge) Tab(ctx context.Context, tell func(time.Duration, string)) (*Ta
 				none = b.noTab(s)
 				return
 			}
-			s.begin(s.notebook)
-			again = true
+			again = s.begin(s.notebook)
 		}
 	})
 	if none != nil {

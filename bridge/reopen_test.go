@@ -194,6 +194,42 @@ func TestOpenerIgnoresTheBackOff(t *testing.T) {
 	})
 }
 
+// L8: a page that the user reloaded and that is in its handshake is the tab that is needed.
+func TestTabInItsHandshakeIsWaitedFor(t *testing.T) {
+	for _, fails := range []bool{false, true} {
+		inBubble(t, bridge.Options{}, func(t *testing.T, d *desk) {
+			d.lose(bookA)
+			p := d.page(nil)
+			tool, opener := d.need(t.Context()), d.opening(t.Context(), bridge.Ask{Link: link(t, bookA)})
+			time.Sleep(3 * time.Second)
+			if fails {
+				p.conn.CloseNow()
+				if n := <-tool; n.err == nil || n.took != 3*time.Second {
+					t.Errorf("after %v: %v", n.took, n.err)
+				}
+				if o := <-opener; o.err != nil || o.Ready {
+					t.Errorf("opened %+v, %v", o.Opened, o.err)
+				}
+				d.accepts(time.Second, tabtest.Knobs{})
+				if n := <-d.need(t.Context()); n.err != nil {
+					t.Error(n.err)
+				}
+				d.wants(bookA, 2)
+				return
+			}
+			p.say(`{"jsonrpc":"2.0","id":1,"result":{}}`)
+			p.say(`{"jsonrpc":"2.0","id":2,"result":` + someTools + `}`)
+			if n := <-tool; n.err != nil || n.took != 3*time.Second {
+				t.Errorf("after %v: %v", n.took, n.err)
+			}
+			if o := <-opener; o.err != nil || !o.Ready {
+				t.Errorf("opened %+v, %v", o.Opened, o.err)
+			}
+			d.wants(bookA, 1)
+		})
+	}
+}
+
 // L8: a caller that leaves takes nothing with it.
 func TestCallerThatLeavesKeepsTheReopening(t *testing.T) {
 	inBubble(t, bridge.Options{}, func(t *testing.T, d *desk) {
