@@ -243,16 +243,10 @@ func TestAnswerToAnAddedCellThatIsLost(t *testing.T) { // design 7
 			t.Errorf("got %v", r.err)
 		}
 		equal(t, "status", d.status(d.newest()).Status, "failed")
-		d.returns(t, ids)
+		d.open()
+		equal(t, "left behind", len(d.temporary(ids...)), 0)
 		equal(t, "ran", len(d.ran()), 0)
 	})
-}
-
-// returns has the notebook come back and finds nothing of ours in it.
-func (d *desk) returns(t *testing.T, ids []string) {
-	t.Helper()
-	d.open()
-	equal(t, "left behind", len(d.temporary(ids...)), 0)
 }
 
 // snapshot is what a kill leaves of a store.
