@@ -22,7 +22,7 @@ var (
 	wrongHost   = refusal{http.StatusForbidden, "the Host header is not this machine's loopback and port"}
 	wrongOrigin = refusal{http.StatusForbidden, "the Origin is not Colab's"}
 	noToken     = refusal{http.StatusUnauthorized, "no access_token"}
-	badHeader   = refusal{http.StatusBadRequest, "the Authorization header is not a bearer token"}
+	badHeader   = refusal{http.StatusBadRequest, "the Authorization header has another scheme than Bearer, or no token"}
 	wrongToken  = refusal{http.StatusForbidden, "the token is not this server's: a tab from an earlier link"}
 	noUpgrade   = refusal{http.StatusBadRequest, "not a WebSocket request with subprotocol mcp"}
 )
