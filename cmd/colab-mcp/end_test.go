@@ -120,9 +120,10 @@ func await(t testing.TB, c <-chan struct{}, what string) {
 
 // L14: the end comes too while the program waits for its user.
 func TestEndWhileATabIsWaitedFor(t *testing.T) {
-	a := startAgent(t, "--browser", "colab-mcp version")
+	browser, links := handedOver(t)
+	a := startAgent(t, "--browser", browser)
 	opening := a.begin(opener, nil)
-	a.until("an opening", func(r connReport) bool { return r.State == "opening" })
+	<-links
 	a.end()
 	<-opening.done
 }

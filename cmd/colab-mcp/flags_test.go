@@ -137,7 +137,7 @@ func TestSettings(t *testing.T) {
 		browser := []string{"--browser", "none"}
 		switch s.flag {
 		case "--ui-timeout":
-			browser[1] = "colab-mcp version" // ends well and shows no page
+			browser[1], _ = handedOver(t) // starts well and shows no page
 		case "--browser":
 			browser = nil
 		}
