@@ -284,6 +284,13 @@ func (e *events) offer(f func()) {
 	}
 }
 
+// flush waits for the callbacks that are queued by now.
+func (e *events) flush() {
+	done := make(chan struct{})
+	e.do(func() { close(done) })
+	<-done
+}
+
 func (e *events) wait() { e.idle.Wait() }
 
 // Identity is what a tab must know now, and the notebook it is for.

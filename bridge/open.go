@@ -185,6 +185,7 @@ func (b *Bridge) launch() {
 	}
 	b.log.Info("opening", "notebook", o.link.URL())
 	b.wg.Go(func() {
+		b.events.flush() // a token is kept before anybody may come with it
 		err := errors.New("this server was started without a browser")
 		if b.opts.Browse != nil {
 			err = b.opts.Browse(b.root, o.link.Open(id.Token, id.Port))
