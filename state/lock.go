@@ -21,6 +21,10 @@ const (
 // holds the lock, so after locking it must still be the one at path.
 func claim(path string) (_ *flock.Flock, ok bool, err error) {
 	for {
+		// Opening a pipe would wait for its other end.
+		if fi, err := os.Lstat(path); err == nil && !fi.Mode().IsRegular() {
+			return nil, false, &fs.PathError{Op: "lock", Path: path, Err: errNotFile}
+		}
 		l := flock.New(path, flock.SetPermissions(0o600))
 		if ok, err := l.TryLock(); !ok || err != nil {
 			return nil, false, err

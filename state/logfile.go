@@ -3,6 +3,7 @@ package state
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -85,14 +86,15 @@ func (l *Log) open() (err error) {
 }
 
 func (l *Log) openFile() error {
+	// Opening a pipe would wait for its other end.
+	if fi, err := l.root.Lstat(l.name); err == nil && !fi.Mode().IsRegular() {
+		return &fs.PathError{Op: "open", Path: l.name, Err: errNotFile}
+	}
 	f, err := l.root.OpenFile(l.name, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		return err
 	}
 	fi, err := f.Stat()
-	if err == nil && !fi.Mode().IsRegular() {
-		err = errNotFile
-	}
 	if err == nil && fi.Mode().Perm()&0o077 != 0 {
 		err = f.Chmod(0o600)
 	}
