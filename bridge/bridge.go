@@ -141,7 +141,8 @@ func (b *Bridge) Start() error {
 		return nil
 	}
 	ls, err := b.opts.Listen(id.Port)
-	if err != nil && !b.opts.Pinned && id.Port != 0 {
+	taken := err != nil && !b.opts.Pinned && id.Port != 0
+	if taken {
 		b.log.Warn("saved port is taken, using another", "port", id.Port, "err", err)
 		ls, err = b.opts.Listen(0)
 	}
@@ -151,6 +152,9 @@ func (b *Bridge) Start() error {
 			return
 		}
 		s.bound = true
+		if taken { // the old link is dead, and an open page gives its token to whoever has the port
+			s.rotate()
+		}
 		if p := portOf(ls[0]); p != 0 {
 			s.id.Port = p
 		}

@@ -3,7 +3,9 @@ package main
 import (
 	"fmt"
 	"os"
+	"os/user"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
 	"time"
@@ -91,6 +93,18 @@ func unsetEmpty() {
 		if name, value, _ := strings.Cut(kv, "="); value == "" && strings.HasPrefix(name, "COLAB_MCP_") {
 			os.Unsetenv(name)
 		}
+	}
+}
+
+// findHome asks the system for the home directory where whoever starts us has
+// passed no HOME on: paths below it would be paths below /.
+func findHome() {
+	if os.Getenv("HOME") != "" || runtime.GOOS == "windows" {
+		return
+	}
+	if u, err := user.Current(); err == nil && filepath.IsAbs(u.HomeDir) {
+		os.Setenv("HOME", u.HomeDir)
+		xdg.Reload()
 	}
 }
 

@@ -167,6 +167,19 @@ func TestSettingsPaths(t *testing.T) {
 	}
 }
 
+// A program that is started without HOME has one all the same.
+func TestSettingsWithoutHome(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("HOME is not Windows'")
+	}
+	cmd := exec.Command(binary(t), "logs")
+	cmd.Env = environment("HOME=", "XDG_STATE_HOME=")
+	said, _ := cmd.CombinedOutput() // the user's own log, if there is one
+	if want := filepath.Join("~", ".local", "state", "colab-mcp", "logs"); runtime.GOOS == "linux" && !strings.Contains(string(said), want) {
+		t.Errorf("expected %s: %.300s", want, said)
+	}
+}
+
 // Several allowed directories: a repeated flag, or a path list.
 func TestSettingsAllowSeveralDirectories(t *testing.T) {
 	one, two := t.TempDir(), t.TempDir()

@@ -220,6 +220,25 @@ func TestIdentityPinnedPortIsBusy(t *testing.T) {
 	}
 }
 
+// A token that is replaced while the port cannot be had is replaced for good.
+func TestIdentityRotatesWithoutAPort(t *testing.T) {
+	dir := stateDir(t)
+	first := serve(t, dir)
+	link := first.ask(oneNotebook)
+	untilKept(t, dir, "the notebook", func(c connection) bool { return c.Notebook == oneNotebook })
+	first.end()
+	stranger, err := net.Listen("tcp4", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stranger.Close()
+	port := stranger.Addr().(*net.TCPAddr).Port
+	serve(t, dir, "--rotate-token", "--port", fmt.Sprint(port)).end()
+	if now := readKept(t, dir); now.Data.Token == tokenOf(t, link) || now.Data.Notebook != oneNotebook {
+		t.Errorf("kept: the old token %v, notebook %q", now.Data.Token == tokenOf(t, link), now.Data.Notebook)
+	}
+}
+
 // only is the arguments if that is so, else none.
 func (a args) only(ok bool) args {
 	if ok {
@@ -247,8 +266,12 @@ func TestIdentitySavedPortIsBusy(t *testing.T) {
 		if r.Port == port || r.Port == 0 || r.PortError != "" || r.Note != "" {
 			t.Errorf("%s: status: %+v", address, r)
 		}
-		a.connect(a.ask(oneNotebook), tabtest.Knobs{})
-		untilKept(t, dir, "the other port", func(c connection) bool { return c.Port == r.Port })
+		link := a.ask(oneNotebook)
+		if tokenOf(t, link) == token {
+			t.Error("the stranger may be given a token that is good here")
+		}
+		a.connect(link, tabtest.Knobs{})
+		untilKept(t, dir, "the other port", func(c connection) bool { return c.Port == r.Port && c.Token != token })
 		a.end()
 	}
 }

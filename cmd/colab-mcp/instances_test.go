@@ -112,6 +112,10 @@ func TestInstancesFailedWaitNamesTheOther(t *testing.T) {
 	names := func(list []string) bool {
 		return slices.ContainsFunc(list, func(c string) bool { return strings.Contains(c, other) })
 	}
+	third := serve(t, dir, "--rotate-token")
+	if r := third.status(); !strings.Contains(r.Note, "--rotate-token") {
+		t.Errorf("a token that is another's is not replaced, and the note says %q", r.Note)
+	}
 	var got opened
 	for range 2 { // the browser that cannot be started; the wait
 		second.call(opener, nil).into(&got)

@@ -31,6 +31,7 @@ func main() { os.Exit(run(os.Args[1:])) }
 // run is the program. Exit status 2 is a wrong command line, 1 a failure.
 func run(args []string) int {
 	unsetEmpty()
+	findHome()
 	var cli commandLine
 	parser, err := kong.New(&cli,
 		kong.Name("colab-mcp"),

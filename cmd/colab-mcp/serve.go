@@ -122,9 +122,8 @@ func newServer(s *settings) *server {
 	jobs.AddTools(srv.toolbox, srv.jobs)
 	transfer.AddTools(srv.toolbox, srv.jobs, nb, &transfer.Files{Local: s.local, Max: int64(s.MaxTransfer)})
 
-	if err := srv.bridge.Start(); err == nil {
-		keep.save(srv.bridge.Identity())
-	}
+	srv.bridge.Start() // what goes wrong is told by every tool that needs a port
+	keep.save(srv.bridge.Identity())
 	return srv
 }
 
@@ -136,10 +135,14 @@ func openState(s *settings) (*state.Dir, []string) {
 	if err != nil {
 		return state.Memory(), []string{fmt.Sprintf("the state directory cannot be used (%v): nothing is kept when this process ends", err)}
 	}
-	if other := otherInstance(dir); other != "" {
-		return dir, []string{other}
+	other := otherInstance(dir)
+	switch {
+	case other == "":
+		return dir, nil
+	case s.RotateToken:
+		return dir, []string{other, "--rotate-token has left the other one's token as it is: end that process first"}
 	}
-	return dir, nil
+	return dir, []string{other}
 }
 
 // otherInstance says who is primary in the state directory, "" if we are.
