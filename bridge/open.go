@@ -15,15 +15,17 @@ type NoTabError struct {
 }
 
 func (e *NoTabError) Error() string {
+	text := "no Colab tab is connected"
 	switch {
 	case e.Opening != nil:
-		return "no Colab tab is connected: one was opened and waits for its user. " + e.Opening.Causes[0]
+		return text + ": one was opened and waits for its user. " + e.Opening.Causes[0]
 	case e.Dropped != "":
-		return "no Colab tab is connected: " + e.Dropped
-	case e.Previous != "":
-		return "no Colab tab is connected. The notebook of the last session was " + e.Previous
+		text += ": " + e.Dropped
 	}
-	return "no Colab tab is connected"
+	if e.Previous != "" {
+		text += ". The notebook of the last session was " + e.Previous
+	}
+	return text
 }
 
 // BusyError says that something is running that a switch of notebooks would
@@ -91,7 +93,7 @@ func (b *Bridge) request(ask Ask) (link Link, fresh bool, err error) {
 		link = s.target(ask.Link)
 		connected := s.ready() != nil
 		switch {
-		case connected && (ask.Link == nil || s.notebook.Serves(link) && !ask.Force):
+		case connected && !ask.Force && (ask.Link == nil || s.notebook.Serves(link)):
 			return
 		case s.opening != nil && !s.opening.spent && s.opening.link.Serves(link) && !ask.Force:
 			link = s.opening.link
@@ -100,6 +102,9 @@ func (b *Bridge) request(ask Ask) (link Link, fresh bool, err error) {
 		if op, since, busy := b.busy(); busy && connected && !ask.Force {
 			err = &BusyError{op, since}
 			return
+		}
+		if link == (Link{}) { // what the connected tab shows is not known
+			link = ScratchLink()
 		}
 		if connected || (s.notebook != (Link{}) || s.slot != nil) && !s.notebook.Serves(link) { // the old page must not come back
 			retired = s.rotate()
@@ -244,15 +249,22 @@ func (b *Bridge) await(ctx context.Context, link Link, fresh bool, began time.Ti
 	}
 }
 
-// opened describes the opening of link as it stands. b.mu is held.
+// opened describes the opening of link as it stands, or the one that another
+// caller put in its place. b.mu is held.
 func (b *Bridge) opened(s *state, link Link) Opened {
-	o := Opened{Phase: s.phase(), Notebook: link.URL(), Note: link.Note()}
+	o := Opened{Phase: s.phase(), Note: link.Note()}
+	if !s.notebook.Serves(link) {
+		o.Note = "another call has asked for this notebook since, in place of " + link.URL()
+	}
+	if s.notebook != (Link{}) {
+		o.Notebook = s.notebook.URL()
+	}
 	if s.ready() != nil {
-		o.Ready, o.Notebook = true, s.notebook.URL()
+		o.Ready = true
 		return o
 	}
 	o.Causes = b.causes(s)
-	o.Manual = link.Open(s.id.Token, s.id.Port)
+	o.Manual = s.notebook.Open(s.id.Token, s.id.Port)
 	return o
 }
 

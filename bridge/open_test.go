@@ -222,6 +222,53 @@ func TestSwitchRetiresATabInItsHandshake(t *testing.T) {
 	})
 }
 
+// L9: who waits for a notebook that another call has replaced is told so, and given no link that would bring the old one
+// in with the new one's token.
+func TestReplacedOpeningIsSaidToBe(t *testing.T) {
+	inBubble(t, bridge.Options{UITimeout: 5 * time.Second}, func(t *testing.T, d *desk) {
+		a := d.opening(t.Context(), bridge.Ask{Link: link(t, bookA)})
+		time.Sleep(time.Second)
+		b := d.opening(t.Context(), bridge.Ask{Link: link(t, bookB)})
+		o := <-a
+		if o.err != nil || o.Ready || o.Notebook != bookB || !strings.HasPrefix(o.Manual, bookB) || !strings.Contains(o.Note, bookA) {
+			t.Errorf("in vain: %+v, %v", o.Opened, o.err)
+		}
+		if o := <-b; o.err != nil || o.Notebook != bookB || o.Note != "" {
+			t.Errorf("the new one, in vain: %+v, %v", o.Opened, o.err)
+		}
+		c := d.opening(t.Context(), bridge.Ask{Link: link(t, bookB)})
+		d.accepts(time.Second, tabtest.Knobs{})
+		e := d.opening(t.Context(), bridge.Ask{Link: link(t, bookA)})
+		if o := <-c; o.err != nil || !o.Ready || o.Notebook != bookA || !strings.Contains(o.Note, bookB) {
+			t.Errorf("replaced: %+v, %v", o.Opened, o.err)
+		}
+		if o := <-e; o.err != nil || !o.Ready || o.Notebook != bookA || o.Note != "" {
+			t.Errorf("the new one: %+v, %v", o.Opened, o.err)
+		}
+	})
+}
+
+// Interface: force opens anew what is connected, with or without naming it.
+func TestForceOpensAnewWhatIsConnected(t *testing.T) {
+	inBubble(t, bridge.Options{}, func(t *testing.T, d *desk) {
+		f, _ := d.connect(tabtest.Knobs{}) // a tab of which nobody knows what it shows
+		if o := d.open(bridge.Ask{}); !o.Ready || o.Notebook != "" {
+			t.Errorf("opened %+v", o)
+		}
+		d.accepts(time.Second, tabtest.Knobs{})
+		if o := d.open(bridge.Ask{Force: true}); !o.Ready || o.Notebook != bridge.ScratchLink().URL() {
+			t.Errorf("opened %+v", o)
+		}
+		<-f.Gone()
+		d.open(bridge.Ask{Link: link(t, bookA)})
+		before := d.Live()
+		if o := d.open(bridge.Ask{Force: true}); !o.Ready || o.Notebook != bookA || d.Live() == before {
+			t.Errorf("opened %+v", o)
+		}
+		d.wants(bookA, 3)
+	})
+}
+
 // L9: a tab that nobody opened may show anything, so it does not stand for what is asked for.
 func TestUnknownTabIsNoAnswerToALink(t *testing.T) {
 	inBubble(t, bridge.Options{}, func(t *testing.T, d *desk) {

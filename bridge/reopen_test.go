@@ -218,6 +218,7 @@ func TestTabInItsHandshakeIsWaitedFor(t *testing.T) {
 				return
 			}
 			p.say(`{"jsonrpc":"2.0","id":1,"result":{}}`)
+			synctest.Wait() // the second is asked when the first is answered
 			p.say(`{"jsonrpc":"2.0","id":2,"result":` + someTools + `}`)
 			if n := <-tool; n.err != nil || n.took != 3*time.Second {
 				t.Errorf("after %v: %v", n.took, n.err)
@@ -294,6 +295,8 @@ func TestEarlierNotebookIsOnlyNamed(t *testing.T) {
 		synctest.Wait()
 		if n := <-d.need(t.Context()); n.err == nil || len(d.links()) != 0 {
 			t.Errorf("it was re-opened although this process never opened it: %v, %q", n.err, d.links())
+		} else if !strings.Contains(n.err.Error(), bookA) {
+			t.Errorf("the drop hides which notebook it was: %v", n.err)
 		}
 	})
 }
