@@ -58,7 +58,8 @@ func (r result) text() string {
 }
 
 type echoParams struct {
-	Text string `json:"text,omitempty" doc:"Said back."`
+	Text  string `json:"text,omitempty" doc:"Said back."`
+	Times int    `json:"times,omitempty" doc:"Said back too."`
 }
 
 // newAgent returns an agent that has not said a word yet, at a server with the tools of this package, a composite of ours

@@ -113,6 +113,17 @@ func TestRefusalsOfTheTab(t *testing.T) {
 		if o := <-c; !errors.As(o.err, &refused) || refused.Code != -32602 || refused.Message != "Invalid arguments for get_cells" {
 			t.Errorf("a JSON-RPC error came as %s, %v", o.result, o.err)
 		}
+		for object, message := range map[string]string{
+			`{"code":1e99,"message":"busy"}`: "busy", `{"message":"busy"}`: "busy", `"busy"`: "busy",
+			`{"code":1}`: "the tab answered an error without a message", `""`: "the tab answered an error without a message", `[1]`: "the tab answered an error without a message",
+		} {
+			c := call(t, tab, "get_cells", "")
+			all := f.Calls("get_cells")
+			f.Inject(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"error":%s}`, all[len(all)-1].ID, object))
+			if o := <-c; !errors.As(o.err, &refused) || refused.Message != message {
+				t.Errorf("the error %s came as %s, %v", object, o.result, o.err)
+			}
+		}
 	})
 }
 

@@ -51,6 +51,16 @@ func TestListIsTheSameBeforeDuringAndAfterATab(t *testing.T) {
 	})
 }
 
+// C8: a number that no machine holds is refused by the argument's name, in no words of Go's.
+func TestNumberThatDoesNotFitIsNamed(t *testing.T) {
+	withAgent(t, bridge.Options{}, func(t *testing.T, a *agent) {
+		r := a.call("run_code", `{"times":99999999999999999999}`)
+		if want := "run_code: times: expected an int, got number 99999999999999999999"; !r.IsError || r.text() != want {
+			t.Errorf("got %q, want %q", r.text(), want)
+		}
+	})
+}
+
 // C1, C8, L8: without a tab a call is an isError result, and listing and status open no browser.
 func TestCallsWithoutATabAreErrorsAModelCanRead(t *testing.T) {
 	withAgent(t, bridge.Options{}, func(t *testing.T, a *agent) {

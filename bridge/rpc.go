@@ -345,13 +345,15 @@ func callID(raw []byte) (int64, bool) {
 	return id, err == nil
 }
 
+// rpcError takes what there is of an error object: its words matter most.
 func rpcError(raw []byte) error {
-	var e RPCError
-	if err := json.Unmarshal(raw, &struct {
+	e := new(RPCError)
+	fields := struct {
 		Code    *int64
 		Message *string
-	}{&e.Code, &e.Message}); err != nil || e.Message == "" {
+	}{&e.Code, &e.Message}
+	if lenient(raw, &fields) != nil || e.Message == "" && (json.Unmarshal(raw, &e.Message) != nil || e.Message == "") {
 		e.Message = "the tab answered an error without a message"
 	}
-	return &e
+	return e
 }

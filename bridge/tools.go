@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"reflect"
 	"slices"
 	"strings"
@@ -75,11 +76,20 @@ func AddTool[P any](tb *Toolbox, t *mcp.Tool, h func(context.Context, *Call, P) 
 		var p P
 		if len(args) > 0 {
 			if err := json.Unmarshal(args, &p); err != nil {
-				return nil, &ArgumentError{t.Name, err.Error()}
+				return nil, &ArgumentError{t.Name, tooLarge(err)}
 			}
 		}
 		return h(ctx, c, p)
 	})
+}
+
+// tooLarge says of arguments that have the declared types why they could not be
+// taken: a number that is too large for its.
+func tooLarge(err error) string {
+	if odd, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
+		return fmt.Sprintf("%s: expected an %s, got %s", odd.Field, odd.Type, odd.Value)
+	}
+	return err.Error()
 }
 
 type handler func(ctx context.Context, c *Call, args json.RawMessage) (*mcp.CallToolResult, error)
