@@ -62,8 +62,9 @@ func (a arguments) index(name string, def int64) int {
 	return int(min(int64(f), int64(^uint(0)>>1)))
 }
 
-// parse checks raw as the page's validator (zod) does and words what is wrong in its way.
-func (t *tool) parse(raw json.RawMessage) (arguments, error) {
+// parse checks raw as the page's validator (zod) does and words what is wrong in its way. long are the
+// strings that were lifted out of it.
+func (t *tool) parse(raw json.RawMessage, long literals) (arguments, error) {
 	fail := func(what ...string) (arguments, error) {
 		return nil, wireError("Invalid arguments for " + t.name + ": " + strings.Join(what, "; "))
 	}
@@ -73,6 +74,11 @@ func (t *tool) parse(raw json.RawMessage) (arguments, error) {
 	var args arguments
 	if err := json.Unmarshal(raw, &args); err != nil || args == nil {
 		return fail("Expected object")
+	}
+	for name, v := range args {
+		if s, ok := v.(string); ok {
+			args[name] = long.text(s)
+		}
 	}
 	var wrong []string
 	for _, p := range t.params {

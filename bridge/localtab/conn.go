@@ -1,6 +1,7 @@
 package localtab
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -26,8 +27,9 @@ const arrivalHeader = "X-Arrival"
 // a page has and the SDK's server has not: tool calls begin in the order they arrive, a cancelled
 // request is never answered, and payloads of tens of MB are spliced into the answer, not re-encoded.
 type conn struct {
-	ws  *websocket.Conn
-	log *slog.Logger
+	ws     *websocket.Conn
+	log    *slog.Logger
+	length int // of the last frame read; for the reader alone
 
 	mu       sync.Mutex
 	calls    map[jsonrpc.ID]*call // requests that are not answered
@@ -42,8 +44,9 @@ type call struct {
 	after   *call         // the tool call before it; nil if that has begun
 	begun   chan struct{} // closed when its handler has done its part in order, or it was answered
 	once    sync.Once
-	silent  bool   // cancelled: must not be answered
-	payload []byte // of the result, if ok
+	long    literals // of its arguments
+	silent  bool     // cancelled: must not be answered
+	payload []byte   // of the result, if ok
 }
 
 func (c *call) begin() { c.once.Do(func() { close(c.begun) }) }
@@ -89,7 +92,7 @@ func (c *conn) Close() error { return c.ws.CloseNow() }
 // Read implements [mcp.Connection]. Frames that are no JSON-RPC are passed over, as the page does.
 func (c *conn) Read(ctx context.Context) (jsonrpc.Message, error) {
 	for {
-		_, frame, err := c.ws.Read(ctx)
+		frame, err := c.frame(ctx)
 		if err != nil {
 			c.mu.Lock()
 			defer c.mu.Unlock()
@@ -99,20 +102,33 @@ func (c *conn) Read(ctx context.Context) (jsonrpc.Message, error) {
 			}
 			return nil, err
 		}
-		msg, err := jsonrpc.DecodeMessage(frame)
+		short, long := liftLiterals(frame)
+		msg, err := jsonrpc.DecodeMessage(short)
 		if err != nil {
 			c.log.Warn("a frame of the bridge is no JSON-RPC message", "bytes", len(frame), "err", err)
 			continue
 		}
 		if req, ok := msg.(*jsonrpc.Request); ok {
-			c.receive(req)
+			c.receive(req, long)
 		}
 		return msg, nil
 	}
 }
 
+// frame reads a message into memory of its own: as much as the last one took is a good guess.
+func (c *conn) frame(ctx context.Context) ([]byte, error) {
+	_, r, err := c.ws.Reader(ctx)
+	if err != nil {
+		return nil, err
+	}
+	b := bytes.NewBuffer(make([]byte, 0, c.length+bytes.MinRead))
+	_, err = b.ReadFrom(r)
+	c.length = b.Len()
+	return b.Bytes(), err
+}
+
 // receive notes a request before the SDK has it.
-func (c *conn) receive(req *jsonrpc.Request) {
+func (c *conn) receive(req *jsonrpc.Request, long literals) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch {
@@ -125,7 +141,7 @@ func (c *conn) receive(req *jsonrpc.Request) {
 			c.calls[id].silent = true
 		}
 	case req.Method == "tools/call" && req.IsCall() && c.calls[req.ID] == nil:
-		call := &call{after: c.last, begun: make(chan struct{})}
+		call := &call{after: c.last, begun: make(chan struct{}), long: long}
 		c.arrived++
 		number := strconv.Itoa(c.arrived)
 		c.calls[req.ID], c.byNumber[number], c.last = call, call, call

@@ -63,6 +63,20 @@ class Wire:
             yield header, self.reader.read(header["size"]) if "size" in header else b""
 
 
+CONTROL = bytes(set(range(32)) - {10})
+
+
+def json_string(utf8):
+    """A JSON string. Megabytes of source have little to escape, and json looks at each character."""
+    try:
+        utf8.decode()
+    except UnicodeDecodeError:
+        utf8 = utf8.decode("utf-8", "replace").encode()
+    if len(utf8.translate(None, CONTROL)) != len(utf8):
+        return json.dumps(utf8.decode()).encode()
+    return b'"' + utf8.replace(b"\\", b"\\\\").replace(b'"', b'\\"').replace(b"\n", b"\\n") + b'"'
+
+
 # --- a real kernel -------------------------------------------------------------------------------
 
 def drive_ipykernel(wire, scratch):
@@ -160,9 +174,9 @@ def drive_ipykernel(wire, scratch):
     def execute(ident, source):
         nonlocal current, parent, replied, idle, count
         current, replied, idle, count = int(ident), False, False, None
-        msg = session.send(shell, "execute_request", {
-            "code": source.decode("utf-8", "replace"), "silent": False, "store_history": True,
-            "user_expressions": {}, "allow_stdin": False, "stop_on_error": False})
+        # The content is given as bytes, which the session does not encode again.
+        msg = session.send(shell, "execute_request", b'{"code":' + json_string(source) + b',"silent":false,"store_history":true,'
+                           b'"user_expressions":{},"allow_stdin":false,"stop_on_error":false}')
         parent = msg["header"]["msg_id"]
         wire.send(event="start", id=current)
 

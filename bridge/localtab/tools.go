@@ -102,7 +102,7 @@ func newServer(t *Tab, c *conn) *mcp.Server {
 			func(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 				call := c.inOrder(req)
 				defer call.begin()
-				args, err := tool.parse(req.Params.Arguments)
+				args, err := tool.parse(req.Params.Arguments, call.long)
 				var payload []byte
 				if err == nil {
 					payload, err = tool.run(ctx, t, args, call.begin)
