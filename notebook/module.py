@@ -35,7 +35,7 @@ class Data:
 
 def call(key, name, args, check, data=None):
     """Runs one exported function. Never raises: an error output would make the kernel drop what is queued behind."""
-    tail = ""
+    tail = b""
     try:
         _forget_cell(key, sys._getframe(1).f_code.co_filename)
         if "%08x" % zlib.crc32((name + args).encode()) != check:
@@ -48,13 +48,25 @@ def call(key, name, args, check, data=None):
                 raise Refusal("damaged", str(err))
         value = _exports[name](**params)
         if isinstance(value, Data):
-            value, tail = value.value, "\t" + binascii.b2a_base64(value.data, newline=False).decode("ascii")
+            value, tail = value.value, b"\t" + binascii.b2a_base64(value.data, newline=False)
         head = json.dumps({"ok": value})
     except BaseException as err:  # an interrupt and sys.exit() are answers too
-        head, tail = json.dumps({"error": _describe(err)}), ""
-    out = _output()
-    out.write("colab-mcp:%s:%08x%s%s\n" % (key, zlib.crc32(head.encode()), head, tail))
-    out.flush()
+        head, tail = json.dumps({"error": _describe(err)}), b""
+    out, line = _output(), "colab-mcp:%s:%08x%s" % (key, zlib.crc32(head.encode()), head)
+    if len(tail) < 1 << 15 or not _publish(out, line, tail):
+        out.write(line + tail.decode("ascii") + "\n")
+        out.flush()
+
+
+def _publish(out, line, tail):
+    """Sends a long reply as the kernel's stream does, but does not have it copied and looked at on the way: base64 needs no escapes."""
+    try:
+        out.flush()
+        content = b'{"name":"stdout","text":' + json.dumps(line).encode()[:-1] + tail.replace(b"\t", b"\\t", 1) + b'\\n"}'
+        out.session.send(out.pub_thread, "stream", content, out.parent_header, ident=out.topic)
+        return True
+    except Exception:
+        return False  # another stream than ipykernel's
 
 
 def _describe(err):
@@ -123,21 +135,59 @@ def keep_history(keep):
         history.db_cache_size = 0 if keep else 1 << 30
         if keep and hasattr(history, "save_flag"):
             history.save_flag.set()
-    _hash_cells(keep)
+    _restore()
+    if not keep:
+        _lighten()
 
 
-def _hash_cells(all):
-    """Off: our cells get a fixed file name. ipykernel names a cell by a hash of its source that is written in Python, and takes a
-    second for 10 MB."""
-    compiler = getattr(ipython(), "compile", None)
-    named = getattr(type(compiler), "get_code_name", None)
-    if named is None:
-        return
-    if all:
-        vars(compiler).pop("get_code_name", None)
-    else:
+_replaced = []  # (object, name): methods that have a lighter one in their place, for cells of ours
+_literal = ""  # the data of the cell that is about to run
 
-        def get_code_name(raw_code, code, number):
-            return "<colab-mcp>" if raw_code.startswith("#@title colab-mcp") else named(compiler, raw_code, code, number)
 
-        compiler.get_code_name = get_code_name
+def _lighten():
+    """IPython reads the source of a cell some ten times before it runs: hashes it, splits it, tokenizes it, compiles it, and sends it
+    back to whoever listens. Megabytes of data are taken out of it before that. Where it is built otherwise, the cell runs as it is."""
+    shell = ipython()
+    kernel, compiler = getattr(shell, "kernel", None), getattr(shell, "compile", None)
+    try:
+        _replace(shell, "transform_cell", lambda normal, source, *rest: normal(_take_literal(source), *rest))
+        _replace(compiler, "get_code_name", lambda normal, source, *rest: "<colab-mcp>" if _ours(source) else normal(source, *rest))
+        _replace(kernel, "_publish_execute_input", lambda normal, source, *rest: normal(source.split("\n", 1)[0] if _ours(source) else source, *rest))
+    except Exception:
+        _restore()
+
+
+def _replace(object, name, method):
+    normal = getattr(object, name, None)
+    if normal is not None and name not in vars(object):
+        setattr(object, name, lambda *args, **named: normal(*args, **named) if named else method(normal, *args))
+        _replaced.append((object, name))
+
+
+def _restore():
+    while _replaced:
+        object, name = _replaced.pop()
+        vars(object).pop(name, None)
+
+
+def _ours(source):
+    return isinstance(source, str) and source.startswith("#@title colab-mcp")
+
+
+def _take_literal(source):
+    """Keeps the data of a call aside and puts literal() in its place."""
+    global _literal
+    if not _ours(source) or len(source) < 1 << 15 or not source.endswith("')"):
+        return source
+    head, _, _ = source[: 1 << 12].rpartition(", '")
+    data = source[len(head) + 3 : -2]
+    if not head or "'" in data:
+        return source
+    _literal = data
+    return head + ", __import__('sys').modules['" + __name__ + "'].literal())"
+
+
+def literal():
+    global _literal
+    data, _literal = _literal, ""
+    return data
