@@ -26,7 +26,8 @@ var ErrStaging = errors.New("this file is being written by another call")
 // another is harmless.
 type Stage struct {
 	*os.File
-	Path string // absolute, of the target
+	Path  string // absolute, of the target
+	Stale bool   // what an earlier call left for this target had another key, and is gone
 
 	root      *os.Root
 	rel, temp string // target and staging file below root
@@ -114,7 +115,7 @@ func (s *Stage) sweep(dir string) {
 			continue
 		}
 		if info, err := e.Info(); err == nil && info.Mode().IsRegular() && (own == target || time.Since(info.ModTime()) > stageAge) {
-			s.root.Remove(path)
+			s.Stale = s.root.Remove(path) == nil && own == target || s.Stale
 		}
 	}
 }

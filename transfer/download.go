@@ -55,6 +55,7 @@ type download struct {
 	source    source
 	stage     *notebook.Stage
 	hasher    hash.Hash // of what is in the staging file
+	stale     bool      // what an earlier call left is of another file
 }
 
 type source struct {
@@ -89,6 +90,9 @@ func (d *download) run(ctx context.Context, f *Files) (Result, error) {
 	}
 	r.Resumed = d.confirmed
 	d.meter.resumed = d.confirmed
+	if d.stale {
+		r.Note = "what was fetched before is not of this file: the download started over"
+	}
 	first := d.source
 	for restarts := 0; ; restarts++ {
 		err = d.fetch(ctx)
@@ -147,7 +151,7 @@ func (d *download) there(ctx context.Context, l *notebook.Local) (bool, error) {
 
 // resume takes over what an earlier call left, if it is of this file.
 func (d *download) resume(ctx context.Context) error {
-	d.hasher = sha256.New()
+	d.hasher, d.stale = sha256.New(), d.stage.Stale
 	info, err := d.stage.Stat()
 	if err != nil || info.Size() == 0 {
 		return err
@@ -169,6 +173,7 @@ func (d *download) resume(ctx context.Context) error {
 			return err
 		}
 	}
+	d.stale = true
 	return d.stage.Truncate(0)
 }
 
@@ -300,8 +305,7 @@ func (d *download) commit() error {
 
 // end leaves the staging file only for a repeat after the channel broke.
 func (d *download) end(ctx context.Context, err error) {
-	var interrupted *InterruptedError
-	if errors.As(err, &interrupted) && ctx.Err() == nil {
+	if interrupted(ctx, err) {
 		d.stage.Keep()
 		return
 	}

@@ -6,9 +6,11 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"colab-mcp/notebook/kerneltest"
+	"colab-mcp/state"
 	"colab-mcp/transfer"
 )
 
@@ -111,14 +113,17 @@ func TestRestartedKernelGoesOn(t *testing.T) { // F3: the files are still there,
 func TestNewRuntimeStartsOverAndSaysSo(t *testing.T) { // F3
 	k := kerneltest.Plain(t, "")
 	p := newPlace(t)
+	disk := t.TempDir()
 	data := random(2 << 20)
 	o := transfer.Options{LocalPath: write(t, filepath.Join(p.local, "f"), data), RemotePath: filepath.Join(p.remote, "f")}
 	ctx := t.Context()
 	ch := &channel{k: k}
 	o.Progress = func(transfer.Progress) { ch.mu.Lock(); ch.gone = true; ch.mu.Unlock() }
+	end := p.serverOn(t, disk)
 	if _, err := p.files.Upload(ctx, ch, o); !errors.Is(err, errDropped) {
 		t.Fatal(err)
 	}
+	end()
 	parts, _ := filepath.Glob(filepath.Join(p.remote, ".f.colab-mcp-*.part"))
 	if len(parts) != 1 {
 		t.Fatalf("staging files %q", parts)
@@ -126,11 +131,48 @@ func TestNewRuntimeStartsOverAndSaysSo(t *testing.T) { // F3
 	os.Remove(parts[0]) // a new machine has no files
 	k.Restart()
 	o.Progress = nil
+	defer p.serverOn(t, disk)()
 	got, err := p.files.Upload(ctx, &channel{k: k}, o)
-	if err != nil || got.Resumed != 0 || got.Note == "" {
+	if err != nil || got.Resumed != 0 || !strings.Contains(got.Note, "started over") {
 		t.Errorf("%+v, %v", got, err)
 	}
 	holds(t, o.RemotePath, data)
+	os.Remove(o.RemotePath) // by somebody else, later: nothing is lost then
+	if got, err := p.files.Upload(ctx, &channel{k: k}, o); err != nil || got.Note != "" {
+		t.Errorf("the next one: %+v, %v", got, err)
+	}
+}
+
+// serverOn gives the place's files the memory of a server with that state directory.
+func (p *place) serverOn(t *testing.T, dir string) (end func()) {
+	t.Helper()
+	d, err := state.Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p.files.Begun, err = d.Blobs("transfers", transfer.BegunLimits); err != nil {
+		t.Fatal(err)
+	}
+	return func() { d.Close() }
+}
+
+func TestAnotherFileIsFetchedFromItsStart(t *testing.T) { // F3: a new runtime may have another file of that name
+	k := kerneltest.Plain(t, "")
+	p := newPlace(t)
+	o := transfer.Options{RemotePath: write(t, filepath.Join(p.remote, "f"), random(2<<20)), LocalPath: filepath.Join(p.local, "f")}
+	ch := &channel{k: k}
+	o.Progress = func(transfer.Progress) { ch.mu.Lock(); ch.gone = true; ch.mu.Unlock() }
+	if _, err := p.files.Download(t.Context(), ch, o); !errors.Is(err, errDropped) {
+		t.Fatal(err)
+	}
+	write(t, o.RemotePath, random(1<<20))
+	o.Progress = nil
+	got, err := p.files.Download(t.Context(), &channel{k: k}, o)
+	if err != nil || got.Resumed != 0 || !strings.Contains(got.Note, "started over") {
+		t.Errorf("%+v, %v", got, err)
+	}
+	holds(t, o.LocalPath, random(1<<20))
+	only(t, p.local, "f")
 }
 
 func TestDamagedStagingIsNotContinued(t *testing.T) { // F1

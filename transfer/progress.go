@@ -14,7 +14,8 @@ type Progress struct {
 
 // meter reports progress.
 type meter struct {
-	report func(Progress) // may be nil
+	report func(Progress)    // may be nil
+	kept   func(bytes int64) // what is done before that; may be nil
 	now    func() time.Time
 	total  int64
 
@@ -28,6 +29,9 @@ func newMeter(report func(Progress), now func() time.Time, total int64) *meter {
 
 // reached reports that bytes are confirmed.
 func (m *meter) reached(bytes int64) {
+	if m.kept != nil {
+		m.kept(bytes)
+	}
 	if m.report == nil {
 		return
 	}
@@ -39,11 +43,7 @@ func (m *meter) reached(bytes int64) {
 	m.report(p)
 }
 
-// title is what the human reads above the cell.
+// title is what the human reads above the cell. Total 0 is not known, or nothing to wait for.
 func title(verb, name string, bytes, total int64) string {
-	percent := int64(100)
-	if total > 0 {
-		percent = bytes * 100 / total
-	}
-	return fmt.Sprintf("colab-mcp · %s %s · %d %%", verb, name, percent)
+	return fmt.Sprintf("colab-mcp · %s %s · %d %%", verb, name, bytes*100/max(total, 1))
 }

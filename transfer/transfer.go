@@ -11,10 +11,10 @@ import (
 	"fmt"
 	"hash"
 	"io"
-	"sync"
 	"time"
 
 	"colab-mcp/notebook"
+	"colab-mcp/state"
 )
 
 //go:embed agent.py
@@ -27,9 +27,7 @@ type Files struct {
 	Local *notebook.Local
 	Max   int64            // the largest file, bytes; 0 = 2 GiB
 	Now   func() time.Time // nil = time.Now
-
-	mu   sync.Mutex
-	left map[string]int64 // uploads that broke off: staging key -> bytes confirmed
+	Begun *state.Blobs     // how far uploads are that have not ended, see BegunLimits; nil = none is remembered
 }
 
 // Options of one transfer.
@@ -65,24 +63,6 @@ func (f *Files) max() int64 {
 		return f.Max
 	}
 	return 2 << 30
-}
-
-// remember keeps how far a broken upload was, so that a later call can tell that it had to start over.
-func (f *Files) remember(key string, confirmed int64) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.left == nil {
-		f.left = map[string]int64{}
-	}
-	f.left[key] = confirmed
-}
-
-func (f *Files) recall(key string) int64 {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	confirmed := f.left[key]
-	delete(f.left, key)
-	return confirmed
 }
 
 // session is one transfer's dealings with the agent in the kernel.
@@ -155,11 +135,15 @@ func lost(err error) bool {
 	return errors.Is(err, notebook.ErrModuleMissing) || errors.As(err, &py) && py.Code == "lost"
 }
 
-// abort ends the transfer in the kernel, unless the channel is broken: then what is there is for a repeat. The caller's own end does not
-// break a channel.
+// interrupted reports that the channel broke, and left something to go on with. The caller's own end does not break a channel.
+func interrupted(ctx context.Context, err error) bool {
+	var e *InterruptedError
+	return errors.As(err, &e) && ctx.Err() == nil
+}
+
+// abort ends the transfer in the kernel, unless the channel is broken: then what is there is for a repeat.
 func (s *session) abort(ctx context.Context, err error) {
-	var interrupted *InterruptedError
-	if errors.As(err, &interrupted) && ctx.Err() == nil {
+	if interrupted(ctx, err) {
 		return
 	}
 	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), 30*time.Second)

@@ -34,15 +34,15 @@ func (f *Files) Upload(ctx context.Context, ch Channel, o Options) (Result, erro
 	u := &upload{session: newSession(ch, "upload", filepath.Base(path), o.RemotePath), file: file, info: info, overwrite: o.Overwrite}
 	u.total = info.Size()
 	u.meter = newMeter(o.Progress, f.now(), u.total)
+	u.meter.kept = func(bytes int64) { f.goesOn(u.key, bytes) }
 	result, err := u.run(ctx, f)
+	if !interrupted(ctx, err) {
+		f.over(u.key)
+	}
 	if err != nil {
 		u.abort(ctx, err)
 		if ctx.Err() != nil {
 			return Result{}, ctx.Err()
-		}
-		var interrupted *InterruptedError
-		if errors.As(err, &interrupted) {
-			f.remember(u.key, u.confirmed)
 		}
 		return Result{}, err
 	}
@@ -72,7 +72,7 @@ func (u *upload) run(ctx context.Context, f *Files) (Result, error) {
 		return Result{}, u.local(err)
 	}
 	r := Result{Bytes: u.total, SHA256: u.sha256}
-	earlier := f.recall(u.key)
+	earlier := f.begun(u.key)
 	for restarts := 0; ; restarts++ {
 		begun, err := u.begin(ctx)
 		if err != nil {
@@ -87,7 +87,7 @@ func (u *upload) run(ctx context.Context, f *Files) (Result, error) {
 			return u.result(r, 0), nil
 		}
 		if u.confirmed < earlier {
-			r.Note = fmt.Sprintf("the runtime has lost the %d bytes sent before, so the upload started over", earlier-u.confirmed)
+			r.Note = fmt.Sprintf("the runtime has lost %d bytes that were sent before: the upload started over at byte %d", earlier-u.confirmed, u.confirmed)
 		}
 		if restarts == 0 {
 			r.Resumed = u.confirmed

@@ -120,7 +120,7 @@ func newServer(s *settings) *server {
 	bridge.AddTools(srv.toolbox)
 	notebook.AddTools(srv.toolbox, nb, s.local)
 	jobs.AddTools(srv.toolbox, srv.jobs)
-	transfer.AddTools(srv.toolbox, srv.jobs, nb, &transfer.Files{Local: s.local, Max: int64(s.MaxTransfer)})
+	transfer.AddTools(srv.toolbox, srv.jobs, nb, &transfer.Files{Local: s.local, Max: int64(s.MaxTransfer), Begun: srv.blobs("transfers", transfer.BegunLimits)})
 
 	srv.bridge.Start() // what goes wrong is told by every tool that needs a port
 	keep.save(srv.bridge.Identity())
