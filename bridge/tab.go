@@ -164,10 +164,13 @@ func (t *Tab) lost(c *call, tool string) (json.RawMessage, error) {
 		return a.result, a.err
 	default:
 	}
-	if readOnly(tool) {
-		return nil, ErrTabGone
+	switch {
+	case !readOnly(tool):
+		return nil, &UnknownError{tool, t.reason()}
+	case errors.Is(t.peer.why(), websocket.ErrMessageTooBig): // and would be again
+		return nil, &FrameError{t.reason()}
 	}
-	return nil, &UnknownError{tool, t.reason()}
+	return nil, ErrTabGone
 }
 
 // frozen finds out whether the page runs, by an MCP ping: browsers answer
@@ -195,6 +198,10 @@ func (t *Tab) frozen(ctx context.Context, c *call) (a *answer, answered bool) {
 	return nil, false
 }
 
+// ErrTooLarge is why a connection broke over which the tab sent more at once
+// than is taken.
+var ErrTooLarge = fmt.Errorf("its answer is larger than %d MiB, the most that is taken: let the cell print less, or write to a file and fetch that", maxFrame>>20)
+
 // reason puts the end of the connection into words for a person.
 func (t *Tab) reason() error {
 	err := t.peer.why()
@@ -204,7 +211,7 @@ func (t *Tab) reason() error {
 	case errors.As(err, &ours):
 		return err
 	case errors.Is(err, websocket.ErrMessageTooBig):
-		return fmt.Errorf("its answer is larger than %d MiB, the most that is taken: let the cell print less, or write to a file and fetch that", maxFrame>>20)
+		return ErrTooLarge
 	case errors.As(err, &closed):
 		return fmt.Errorf("it closed the connection (%d %s)", closed.Code, closed.Reason)
 	case errors.Is(err, errDead), errors.Is(err, net.ErrClosed), errors.Is(err, context.DeadlineExceeded):
