@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"log/slog"
 	"runtime/debug"
+	"strings"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -22,13 +23,14 @@ import (
 // counts.
 var failures = []failure{
 	{"no_tab", is[*bridge.NoTabError], "Call open_colab_browser_connection (with notebook_url for a certain notebook) and ask the user to press Connect in the tab"},
+	{"changed", is[*notebook.OtherError], "Look at it with get_notebook_outline; after that it is taken for the one that is meant. To go back call open_colab_browser_connection with the notebook_url and force"},
+	{"tool_refused", is[*bridge.MissingToolError], "Use list_colab_tools to see what this tab offers"},
 	{"tab_gone", is[*transfer.InterruptedError], "Repeat the call: it goes on behind what is confirmed"},
 	{"outcome_unknown", is[*jobs.LostError], "It is not sent again. When the notebook is connected again, ask job_status for what became of it, or look with get_cells, before running it anew"},
 	{"outcome_unknown", is[*bridge.UnknownError], "It is not sent again. Look with get_cells what became of it before repeating it"},
-	{"outcome_unknown", is[*bridge.FrameError], "The tab has done it. Look with get_cells, and let the cell print less or write to a file"},
+	{"outcome_unknown", is[*bridge.FrameError], "The tab did what was asked; only its answer is lost. Look with get_notebook_outline, or with get_cells at a few cells, and let cells print less or write to a file"},
 	{"checksum", target(transfer.ErrChecksum), "The target is as it was. Repeat the call"},
 	{"changed", target(transfer.ErrChanged), "The target is as it was. Repeat the call when nothing writes to the file"},
-	{"changed", is[*notebook.OtherError], "Look at it with get_notebook_outline; after that it is taken for the one that is meant. To go back call open_colab_browser_connection with the notebook_url and force"},
 	{"changed", target(notebook.ErrMoved), "Nothing was written. Repeat the call when nobody edits the notebook"},
 	{"exists", target(notebook.ErrExists), "Choose another name, or repeat the call with overwrite: true"},
 	{"not_allowed", target(notebook.ErrNotAllowed), "Choose a path that is not hidden and, if the server was started with --allow-dir, below one of its folders"},
@@ -44,7 +46,6 @@ var failures = []failure{
 	{"tab_gone", target(bridge.ErrTabGone), "Nothing was run. Repeat the call: the notebook is re-opened for it"},
 	{"busy", is[*bridge.BusyError], "Wait for it with job_status, cancel it with cancel_job, or repeat with force: true to leave it"},
 	{"timeout", is[*bridge.SilentError], "Ask the user to bring the Colab tab to the front and to close any dialog in it, then repeat the call"},
-	{"tool_refused", is[*bridge.MissingToolError], "Use list_colab_tools to see what this tab offers"},
 	{"tool_refused", is[*bridge.ToolError], "Correct the call; get_notebook_outline shows the cells there are"},
 	{"not_found", missing("cell"), "Use get_notebook_outline for the cells there are"},
 	{"not_found", missing("job"), "Use list_jobs for the jobs there are; they are kept for a day"},
@@ -85,12 +86,13 @@ func target(want error) func(error) bool {
 
 // words is a failure as an agent reads it.
 func words(err error) string {
+	what := strings.TrimSuffix(err.Error(), ".") // some causes are sentences
 	for _, f := range failures {
 		if f.match(err) {
-			return fmt.Sprintf("%s: %s. %s.", f.code, err, f.hint)
+			return fmt.Sprintf("%s: %s. %s.", f.code, what, f.hint)
 		}
 	}
-	return fmt.Sprintf("internal: %s. Repeat the call; if it fails again, look at colab_connection_status and report it with the log.", err)
+	return fmt.Sprintf("internal: %s. Repeat the call; if it fails again, look at colab_connection_status and report it with the log.", what)
 }
 
 // explain turns the errors of tools into words. A tool that does not exist is
