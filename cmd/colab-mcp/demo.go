@@ -41,6 +41,7 @@ func (d demoCmd) Run() error {
 		return fmt.Errorf("demo: %w", err)
 	}
 	defer p.session.Close()
+	p.say("An agent's session, with a stand-in for the Colab tab: → is what the agent calls, ← what it gets.\n")
 	for i, step := range demoSteps {
 		p.say("\n%d. %s\n", i+1, step.title)
 		if err := step.play(ctx, p); err != nil {
