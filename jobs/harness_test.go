@@ -350,15 +350,6 @@ func (p *pending) wait() reply {
 	return p.reply
 }
 
-func (p *pending) answered() bool {
-	select {
-	case <-p.done:
-		return true
-	default:
-		return false
-	}
-}
-
 // progress is what was said of the call so far.
 func (p *pending) progress() []*mcp.ProgressNotificationParams {
 	p.d.mu.Lock()
