@@ -17,7 +17,8 @@ type Facts struct {
 	LogDir   string
 	Instance string // primary or secondary
 	Note     string // of the instance, for a person
-	// Other tells whether the tab shows another notebook than it did.
+	// Other tells whether the tab shows another notebook than when it
+	// connected.
 	Other func() bool
 	// Running names the job that runs, also between two of its cells.
 	Running func() (op string, since time.Time, busy bool)

@@ -44,6 +44,9 @@ func TestAnotherNotebookUnderTheSameSocketIsNotEdited(t *testing.T) {
 			t.Errorf("note: %q", seen.Note)
 		}
 		d.tool("add_text_cell", with{"content": "it is meant now"})
+		equal(t, "status says that the link is another's", as[struct {
+			Moved bool `json:"notebook_changed"`
+		}](t, d.call("colab_connection_status", with{})).Moved, true)
 	})
 }
 

@@ -30,6 +30,7 @@ type sight struct {
 	tab   *bridge.Tab
 	ids   map[string]bool
 	other bool // it has changed, and nobody has looked at it since
+	moved bool // it has changed since the connection was made
 }
 
 // see compares what a tab shows with what it showed. look takes the notebook
@@ -38,7 +39,7 @@ func (s *sight) see(tab *bridge.Tab, cells []Cell, look bool) (other bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.tab != tab {
-		s.tab, s.ids, s.other = tab, nil, false
+		s.tab, s.ids, s.other, s.moved = tab, nil, false, false
 	}
 	now := map[string]bool{}
 	common := false
@@ -49,7 +50,7 @@ func (s *sight) see(tab *bridge.Tab, cells []Cell, look bool) (other bool) {
 		}
 	}
 	if len(s.ids) > 0 && len(now) > 0 && !common {
-		s.other = true
+		s.other, s.moved = true, true
 	}
 	other = s.other
 	if look {
@@ -107,10 +108,10 @@ func (n *Notebook) Added(tab *bridge.Tab, id string) {
 	}
 }
 
-// Other reports whether the tab shows another notebook and nobody has looked
-// at it yet.
+// Other reports whether the tab shows another notebook than when it connected,
+// looked at or not: the link it was opened by is not the one of what it shows.
 func (n *Notebook) Other() bool {
 	n.sight.mu.Lock()
 	defer n.sight.mu.Unlock()
-	return n.sight.other
+	return n.sight.moved
 }
