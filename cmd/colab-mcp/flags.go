@@ -6,6 +6,7 @@ import (
 	"os/user"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -41,16 +42,30 @@ type settings struct {
 	Port        port     `env:"COLAB_MCP_PORT" placeholder:"N" help:"Pin the port the tab dials. Default: the last one, else any free port."`
 	Ephemeral   bool     `help:"Use a fresh token and port; read and write nothing."`
 	RotateToken bool     `name:"rotate-token" help:"Replace the token now; port and last notebook stay."`
-	TokenMaxAge int      `name:"token-max-age-days" env:"COLAB_MCP_TOKEN_MAX_AGE_DAYS" placeholder:"N" default:"30" help:"Replace a kept token that is older than this many days; 0 = never."`
-	UITimeout   duration `name:"ui-timeout" env:"COLAB_MCP_UI_TIMEOUT" placeholder:"D" default:"60s" help:"How long the opener waits for you to accept in the tab."`
-	SoftLimit   duration `name:"soft-limit" env:"COLAB_MCP_SOFT_LIMIT" placeholder:"D" default:"45s" help:"A run that lasts longer is handed back to the agent as a job."`
-	AutoReopen  bool     `name:"auto-reopen" env:"COLAB_MCP_AUTO_REOPEN" default:"true" negatable:"" help:"Re-open a dropped tab when a tool needs it."`
+	TokenMaxAge int      `name:"token-max-age-days" env:"COLAB_MCP_TOKEN_MAX_AGE_DAYS" placeholder:"N" default:"30" help:"Replace a kept token that is older than this many days; 0 = never. Default: 30."`
+	UITimeout   duration `name:"ui-timeout" env:"COLAB_MCP_UI_TIMEOUT" placeholder:"D" default:"60s" help:"How long the opener waits for you to accept in the tab, as 90s or in seconds. Default: 60s."`
+	SoftLimit   duration `name:"soft-limit" env:"COLAB_MCP_SOFT_LIMIT" placeholder:"D" default:"45s" help:"A run that lasts longer is handed back to the agent as a job. Default: 45s."`
+	AutoReopen  bool     `name:"auto-reopen" env:"COLAB_MCP_AUTO_REOPEN" default:"true" negatable:"" help:"Re-open a dropped tab when a tool needs it. Default: yes."`
 	MaxOutput   int      `name:"max-output" env:"COLAB_MCP_MAX_OUTPUT" placeholder:"N" help:"Characters of text in one result. Default: by client."`
 	Browser     string   `env:"COLAB_MCP_BROWSER" placeholder:"CMD" help:"Command that opens a link, which is appended as its last argument; none = do not open, return the link."`
 	AllowDir    []string `name:"allow-dir" sep:"none" placeholder:"DIR" help:"Read and write local files only below this folder (repeatable; COLAB_MCP_ALLOW_DIRS is a path list)."`
-	MaxTransfer size     `name:"max-transfer" env:"COLAB_MCP_MAX_TRANSFER" placeholder:"SIZE" default:"2GiB" help:"Refuse to transfer a larger file."`
+	MaxTransfer size     `name:"max-transfer" env:"COLAB_MCP_MAX_TRANSFER" placeholder:"SIZE" default:"2GiB" help:"Refuse to transfer a larger file. Default: 2GiB."`
 
 	local *notebook.Local `kong:"-"` // what AllowDir opens
+}
+
+// unused is a flag of the server's that was given to a command which has no use
+// for it, nil if none was.
+func unused(ctx *kong.Context) *kong.Flag {
+	if !slices.Contains([]string{"demo", "tab", "version"}, ctx.Selected().Name) {
+		return nil
+	}
+	for _, p := range ctx.Path {
+		if p.Flag != nil && slices.Contains(ctx.Model.Flags, p.Flag) {
+			return p.Flag
+		}
+	}
+	return nil
 }
 
 // AfterApply checks what the parser cannot and fills in defaults.

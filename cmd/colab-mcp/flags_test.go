@@ -246,6 +246,10 @@ func TestSettingsBadValues(t *testing.T) {
 		wrongCommand(t, flag, nil, flag) // and no value
 	}
 	wrongCommand(t, "nonsense", nil, "nonsense")
+	// A command that has no use for a flag of the server's says so.
+	wrongCommand(t, "--port", nil, "demo", "--port=8765")
+	wrongCommand(t, "--browser", nil, "tab", "--browser=none", "https://colab.research.google.com/#mcpProxyToken=x&mcpProxyPort=1")
+	wrongCommand(t, "--ephemeral", nil, "--ephemeral", "version")
 }
 
 func wrongCommand(t *testing.T, named string, env []string, arguments ...string) {

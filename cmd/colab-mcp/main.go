@@ -50,6 +50,10 @@ func run(args []string) int {
 		fmt.Fprintln(os.Stderr, "colab-mcp:", err)
 		return 2
 	}
+	if f := unused(ctx); f != nil {
+		fmt.Fprintf(os.Stderr, "colab-mcp: --%s is the server's: %s has no use for it\n", f.Name, ctx.Selected().Name)
+		return 2
+	}
 	if err := ctx.Run(&cli.settings); err != nil {
 		fmt.Fprintln(os.Stderr, "colab-mcp:", err)
 		if _, wrong := errors.AsType[usageError](err); wrong { // kong joins errors
