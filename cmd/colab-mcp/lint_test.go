@@ -218,7 +218,7 @@ func TestInstructions(t *testing.T) {
 }
 
 // fields are the words of instructions.md that stand in answers.
-var fields = map[string]bool{"job_id": true, "output_ref": true, "outcome_unknown": true}
+var fields = map[string]bool{"job_id": true, "output_ref": true, "outcome_unknown": true, "manual_url": true}
 
 func isParameter(tools map[string]listed, word string) bool {
 	return slices.ContainsFunc(slices.Collect(maps.Values(tools)), func(l listed) bool {
