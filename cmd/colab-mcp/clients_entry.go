@@ -55,6 +55,16 @@ func (c client) ours(d document, name string) (entry, bool) {
 	return found, ok
 }
 
+// named is the entry of that name, whatever it starts.
+func (c client) named(d document, name string) (entry, bool) {
+	list := c.entries(d)
+	i := slices.IndexFunc(list, func(e entry) bool { return e.name == name })
+	if i < 0 {
+		return entry{}, false
+	}
+	return list[i], true
+}
+
 func (e entry) isOurs() bool {
 	if e.command == "" {
 		return false
@@ -141,6 +151,7 @@ func (c client) fields(d document, e entry, w wanted, found bool) []field {
 	}
 	if found && !w.replace {
 		args = e.args
+		w.patience = max(w.patience, e.patience(settings{}))
 	}
 	if c.argv {
 		list = append(list, field{"command", append([]string{command}, args...)})

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"os/signal"
 	"syscall"
@@ -144,13 +145,17 @@ func (p *printer) end() error {
 
 // ago is a span of time as people say it.
 func ago(d time.Duration) string {
+	n, unit := d.Seconds(), "second"
 	switch {
-	case d < time.Minute:
-		return fmt.Sprintf("%.0f seconds", d.Seconds())
-	case d < time.Hour:
-		return fmt.Sprintf("%.0f minutes", d.Minutes())
-	case d < 48*time.Hour:
-		return fmt.Sprintf("%.0f hours", d.Hours())
+	case d >= 48*time.Hour:
+		n, unit = d.Hours()/24, "day"
+	case d >= time.Hour:
+		n, unit = d.Hours(), "hour"
+	case d >= time.Minute:
+		n, unit = d.Minutes(), "minute"
 	}
-	return fmt.Sprintf("%.0f days", d.Hours()/24)
+	if math.Round(n) != 1 {
+		unit += "s"
+	}
+	return fmt.Sprintf("%.0f %s", n, unit)
 }

@@ -88,11 +88,15 @@ func examineClient(c client, s *settings) (found check, configured bool) {
 		return out(failing, "Correct it, or move it away", "%s: %v", tilde(path), err), false
 	}
 	e, ok := c.ours(d, "colab")
+	if other, taken := c.named(d, "colab"); !ok && taken {
+		return out(doubt, fmt.Sprintf("If Colab is meant to go by this program, remove that one and run: colab-mcp install %s", c.name),
+			"%q in %s is another server: %s", other.name, tilde(path), cmp.Or(other.command, "one that is not started here")), false
+	}
 	if !ok {
 		return out(fine, "", "%s does not name this server (colab-mcp install %s adds it)", tilde(path), c.name), false
 	}
 	correct := "colab-mcp install " + c.name
-	switch patience, wait := patienceOf(s), cmp.Or(e.timeout, c.usual); {
+	switch patience, wait := e.patience(*s), cmp.Or(e.timeout, c.usual); {
 	case e.off:
 		return out(doubt, "Switch it on there", "%q in %s is switched off", e.name, tilde(path)), true
 	case !runs(e.command):

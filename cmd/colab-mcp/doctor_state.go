@@ -76,18 +76,21 @@ func examineIdentity(_ context.Context, s *settings) []check {
 	case errors.Is(err, fs.ErrNotExist):
 		return []check{{"identity", fine, "none yet: the first start makes a token", ""}}
 	case errors.As(err, &newer):
-		return []check{{"identity", failing, err.Error(), "Update colab-mcp, or name another --state-dir"}}
+		return []check{{"identity", failing, fmt.Sprintf("%s has version %d, and this program knows versions up to %d", newer.Name, newer.Found, newer.Known), "Update colab-mcp, or name another --state-dir"}}
 	case errors.Is(err, state.ErrCorrupt) || err == nil && c.Token == "":
 		return []check{{"identity", doubt, connectionFile + " is damaged", "The next start sets it aside and makes a new token: open the notebook again then"}}
 	case err != nil:
 		return []check{{"identity", failing, err.Error(), "Make it readable, or name another --state-dir"}}
 	}
 	age := time.Since(c.Created)
-	detail := fmt.Sprintf("port %d, token %s old", c.Port, ago(age))
+	detail := fmt.Sprintf("port %d, token %s old", c.Port, ago(max(age, 0)))
+	if age < -time.Minute {
+		detail = fmt.Sprintf("port %d, token made %s from now by this machine's clock", c.Port, ago(-age))
+	}
 	switch {
 	case tooOld(c.Created, time.Now(), s.TokenMaxAge):
 		detail += ": the next start replaces it"
-	case s.TokenMaxAge > 0:
+	case s.TokenMaxAge > 0 && age >= 0:
 		detail += fmt.Sprintf(" of %d days", s.TokenMaxAge)
 	}
 	if c.Notebook != "" {

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 )
 
 // examined runs doctor --json and returns its checks by name, and the exit
@@ -169,6 +170,11 @@ func TestDoctorLeavesADamagedIdentityWhereItIs(t *testing.T) {
 	os.WriteFile(filepath.Join(state, connectionFile), []byte(`{"version":9,"data":{}}`), 0o600)
 	checks, _ = examined(t, home, "--state-dir", state)
 	checks["identity"].wants(t, failing, "Update")
+
+	ahead := time.Now().Add(time.Hour + time.Minute)
+	kept{1, connection{"TESTTOKENTESTTOKENTESTTOKE", ahead, freePort(t), ""}}.write(t, state)
+	checks, _ = examined(t, home, "--state-dir", state)
+	checks["identity"].wants(t, fine, "token made 1 hour from now")
 }
 
 func TestDoctorReadsTheClientsConfiguration(t *testing.T) {
@@ -203,6 +209,21 @@ func TestDoctorReadsTheClientsConfiguration(t *testing.T) {
 	for _, title := range []string{"Gemini CLI", "Claude Code", "Codex", "opencode"} {
 		checks[title].wants(t, fine, "starts this program")
 	}
+
+	// What the entry gives its server counts, and install follows it.
+	for _, own := range []string{`"args": ["--ui-timeout", "10m"]`, `"args": ["--soft-limit=600"]`, `"env": {"COLAB_MCP_UI_TIMEOUT": "600"}`} {
+		write(`{"mcpServers": {"x": {"command": "colab-mcp", "timeout": 300000, `+own+`}}}`, ".gemini", "settings.json")
+		checks, _ = examined(t, home)
+		checks["Gemini CLI"].wants(t, failing, "a call may take 10m0s")
+		program(t, home, "install", "gemini")
+		checks, _ = examined(t, home)
+		checks["Gemini CLI"].wants(t, fine, "timeout of a call: 11m0s")
+	}
+	write(`{"mcpServers": {"x": {"command": "colab-mcp", "timeout": 50000, "args": ["--ui-timeout", "20"]}}}`, ".gemini", "settings.json")
+	write(`{"mcpServers": {"colab": {"command": "another"}}}`, ".claude.json")
+	checks, _ = examined(t, home)
+	checks["Gemini CLI"].wants(t, fine, "timeout of a call: 50s")
+	checks["Claude Code"].wants(t, doubt, `"colab" in ~/.claude.json is another server: another`)
 
 	other := filepath.Join(home, "bin", "colab-mcp")
 	write("#!/bin/sh\n", "bin", "colab-mcp")

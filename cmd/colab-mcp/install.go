@@ -59,12 +59,6 @@ func (c *installCmd) Run(s *settings, ctx *kong.Context) error {
 	return nil
 }
 
-// patienceOf is the longest that one call of ours takes: a client that gives
-// up earlier loses the tab that was just accepted.
-func patienceOf(s *settings) time.Duration {
-	return max(time.Duration(s.UITimeout), time.Duration(s.SoftLimit))
-}
-
 // serverFlags are the server's flags as they were given.
 func serverFlags(ctx *kong.Context) []string {
 	var list []string
