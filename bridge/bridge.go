@@ -164,6 +164,9 @@ func (b *Bridge) Start() error {
 		return err
 	}
 	b.log.Info("listening", "port", b.Status().Port, "families", len(ls))
+	if len(ls) == 1 {
+		b.log.Info("this machine has no ::1: listening on 127.0.0.1 alone")
+	}
 	for _, l := range ls {
 		b.wg.Go(func() { b.server.Serve(counted{l}) })
 	}

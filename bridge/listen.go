@@ -4,8 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"strconv"
-	"syscall"
 )
 
 // PortError says that a port could not be had on the loopback addresses. The
@@ -67,7 +67,7 @@ func listenBoth(port int) ([]net.Listener, error) {
 
 // noIPv6 tells a machine without ::1 from one where somebody else has the port.
 func noIPv6(err error) bool {
-	return errors.Is(err, syscall.EADDRNOTAVAIL) || errors.Is(err, syscall.EAFNOSUPPORT)
+	return slices.ContainsFunc(noFamily, func(no error) bool { return errors.Is(err, no) })
 }
 
 func portOf(l net.Listener) int {
