@@ -18,6 +18,7 @@ var (
 	ErrExists       = errors.New("there is a file already")
 	ErrNotRegular   = errors.New("not a regular file")
 	ErrIsDirectory  = errors.New("a directory, not a file")
+	ErrNoSpace      = errors.New("no space left for the file")
 	ErrNeedAbsolute = errors.New("a relative path means nothing here, give an absolute one")
 )
 

@@ -7,8 +7,10 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 )
 
@@ -18,6 +20,9 @@ const (
 	stageSuffix = ".part"
 	stageAge    = 72 * time.Hour // an abandoned one is swept after this
 )
+
+// diskFull is ERROR_DISK_FULL of Windows, for which package syscall has no name.
+const diskFull = syscall.Errno(112)
 
 // ErrStaging: the same file is being written by another call.
 var ErrStaging = errors.New("this file is being written by another call")
@@ -120,6 +125,23 @@ func (s *Stage) sweep(dir string) {
 	}
 }
 
+// Write appends to the file. A full disk is ErrNoSpace.
+func (s *Stage) Write(b []byte) (int, error) {
+	n, err := s.File.Write(b)
+	return n, s.named(err)
+}
+
+// named gives an error of the staging file the target's name.
+func (s *Stage) named(err error) error {
+	if err == nil {
+		return nil
+	}
+	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) || errors.Is(err, syscall.EFBIG) || runtime.GOOS == "windows" && errors.Is(err, diskFull) {
+		err = ErrNoSpace
+	}
+	return fmt.Errorf("%q: %w", s.Path, err)
+}
+
 // Commit makes the file durable under its name. The target is as it was if it fails, and the staging file is gone.
 func (s *Stage) Commit() error {
 	defer s.Discard()
@@ -129,10 +151,10 @@ func (s *Stage) Commit() error {
 		}
 	}
 	if err := s.File.Sync(); err != nil {
-		return fmt.Errorf("%q: %w", s.Path, err)
+		return s.named(err)
 	}
 	if err := s.File.Close(); err != nil {
-		return fmt.Errorf("%q: %w", s.Path, err)
+		return s.named(err)
 	}
 	if err := s.rename(); err != nil {
 		return err

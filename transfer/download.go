@@ -283,7 +283,7 @@ func (d *download) write(a answer) error {
 		return fmt.Errorf("%w: a damaged chunk", notebook.ErrNoReply)
 	}
 	if _, err := d.stage.Write(data); err != nil {
-		return fmt.Errorf("%q: %w", d.local, err)
+		return err
 	}
 	d.hasher.Write(data)
 	return nil

@@ -14,7 +14,8 @@ var (
 	ErrChecksum = errors.New("the hash of what arrived is not that of the source")
 	// ErrChanged: the source is not the file it was at the start.
 	ErrChanged = errors.New("the source changed while it was read")
-	ErrNoSpace = errors.New("no space left for the file")
+	// ErrNoSpace: on either side. The target is as it was.
+	ErrNoSpace = notebook.ErrNoSpace
 	// ErrUnreliable: chunks did not come through, again and again, in the smallest size too.
 	ErrUnreliable = errors.New("the notebook does not bring the chunks through")
 )
