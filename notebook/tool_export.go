@@ -5,6 +5,7 @@ import (
 	"errors"
 	"iter"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -89,26 +90,53 @@ func (n *Notebook) all(ctx context.Context, tab *bridge.Tab, outputs bool) iter.
 			}
 			return
 		}
-		at := 0
+		w := walk{list: list, temporary: make([]bool, len(list))}
+		for i, c := range list {
+			w.temporary[i] = n.Hidden(c)
+		}
 		err = Each(ctx, tab, 0, len(list)-1, func(c Cell) error {
-			if c.ID != list[at].ID {
-				return ErrMoved
-			}
-			at++
-			if n.Hidden(c) {
-				return nil
-			}
-			if !yield(c, nil) {
+			shown, err := w.next(c, n.Hidden(c))
+			if shown && !yield(c, nil) {
 				return errStopped
 			}
-			return nil
+			return err
 		})
-		switch {
-		case errors.Is(err, errStopped):
-		case err != nil:
+		if err == nil {
+			err = w.end()
+		}
+		if err != nil && !errors.Is(err, errStopped) {
 			yield(Cell{}, err)
-		case at < len(list):
-			yield(Cell{}, ErrMoved)
 		}
 	}
+}
+
+// walk compares the cells that are read one after the other with the list that was read before. Temporary ones may come and go meanwhile:
+// other operations use them.
+type walk struct {
+	list      []Cell
+	temporary []bool // of list
+	at        int    // the next of list
+}
+
+// next reports whether c is to be shown; temporary is whether it is known as one now.
+func (w *walk) next(c Cell, temporary bool) (bool, error) {
+	for w.at < len(w.list) && w.temporary[w.at] && w.list[w.at].ID != c.ID {
+		w.at++ // it is gone
+	}
+	if w.at < len(w.list) && w.list[w.at].ID == c.ID {
+		w.at++
+		return !w.temporary[w.at-1], nil
+	}
+	if temporary {
+		return false, nil // it is new
+	}
+	return false, ErrMoved
+}
+
+// end reports whether cells are missing.
+func (w *walk) end() error {
+	if slices.Contains(w.temporary[w.at:], false) {
+		return ErrMoved
+	}
+	return nil
 }
