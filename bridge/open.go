@@ -54,9 +54,10 @@ type Opened struct {
 type opening struct {
 	link   Link
 	began  time.Time
+	browse bool  // the browser was asked
 	launch error // the browser could not be started
 	spent  bool  // its page came and went: it must be opened again
-	failed bool  // somebody waited for it in vain
+	failed bool  // somebody waited for it in vain, or the browser's tab for it left
 }
 
 // Ask is what a caller of Open wants.
@@ -150,12 +151,15 @@ func (s *state) begin(link Link) (launch bool) {
 	s.opening = &opening{link: link, began: time.Now()}
 	s.notebook, s.ours, s.drop = link, true, ""
 	clear(s.refused)
-	if s.slot == nil || s.slot.ready || s.slot.retired {
+	if !s.knocking() {
 		return true
 	}
 	s.slot.opening = s.opening
 	return false
 }
+
+// knocking reports that a tab is in its handshake.
+func (s *state) knocking() bool { return s.slot != nil && !s.slot.ready && !s.slot.retired }
 
 // rotate replaces the token and returns who came with the old one, if anybody.
 func (s *state) rotate() *session {
@@ -188,6 +192,7 @@ func (b *Bridge) launch() {
 	if o == nil {
 		return
 	}
+	b.update(func(*state) { o.browse = true })
 	b.log.Info("opening", "notebook", o.link.URL())
 	b.wg.Go(func() {
 		b.events.flush() // a token is kept before anybody may come with it
@@ -304,7 +309,7 @@ func (b *Bridge) Tab(ctx context.Context, tell func(time.Duration, string)) (*Ta
 		case s.ready() != nil:
 		case !s.ours || b.opts.NoReopen && s.opening == nil:
 			none = b.noTab(s)
-		case time.Now().Before(s.backoff.until):
+		case time.Now().Before(s.backoff.until) && !s.knocking():
 			none = b.noTab(s)
 		case s.opening == nil || s.opening.spent || s.opening.failed:
 			if b.opts.NoReopen {

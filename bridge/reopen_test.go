@@ -180,6 +180,32 @@ func TestFailedReopeningBacksOff(t *testing.T) {
 	}
 }
 
+// L8: a tab that comes and leaves before it is ready has failed too: not every tool that is called opens one more.
+func TestReopenedTabThatLeavesBacksOff(t *testing.T) {
+	inBubble(t, bridge.Options{}, func(t *testing.T, d *desk) {
+		d.lose(bookA)
+		d.accepts(time.Second, tabtest.Knobs{DropAtMessage: 1})
+		for i := range 10 {
+			n := <-d.need(t.Context())
+			var none *bridge.NoTabError
+			if !errors.As(n.err, &none) || n.took > time.Second {
+				t.Fatalf("call %d, after %v: %v", i, n.took, n.err)
+			}
+		}
+		d.wants("", 2)
+		// The user reloads that page: its handshake is waited for.
+		p := d.page(nil)
+		tool := d.need(t.Context())
+		p.say(`{"jsonrpc":"2.0","id":1,"result":{}}`)
+		synctest.Wait()
+		p.say(`{"jsonrpc":"2.0","id":2,"result":` + someTools + `}`)
+		if n := <-tool; n.err != nil {
+			t.Errorf("after %v: %v", n.took, n.err)
+		}
+		d.wants(bookA, 2)
+	})
+}
+
 // L8: the opener is never held back.
 func TestOpenerIgnoresTheBackOff(t *testing.T) {
 	inBubble(t, bridge.Options{UITimeout: time.Second}, func(t *testing.T, d *desk) {

@@ -174,6 +174,10 @@ func (b *Bridge) release(me *session, why string) {
 			s.drop = why
 		} else if me.opening != nil && me.tab != nil {
 			me.opening.spent = true // its page will not dial again by itself
+			if o := me.opening; o == s.opening && o.browse && !o.failed {
+				o.failed = true
+				s.backoff.failed(time.Now())
+			}
 		}
 	})
 	close(me.over)
