@@ -75,14 +75,12 @@ func (k *keeper) load(s *settings, now time.Time) (id bridge.Identity, previous 
 	return bridge.Identity{Token: c.Token, Created: c.Created, Port: fresh.Port}, previous, ""
 }
 
-// tooOld judges a token by the wall clock. A token from the future, by more
-// than a day, is of a clock that was wrong: it is replaced, too.
+// tooOld judges a token by the wall clock; 0 days are no limit. A token from
+// the future, by more than a day, is of a clock that was wrong: it is replaced,
+// too.
 func tooOld(created, now time.Time, days int) bool {
 	age := now.Round(0).Sub(created.Round(0))
-	if age < -24*time.Hour {
-		return true
-	}
-	return days > 0 && age.Hours() > 24*float64(days)
+	return days > 0 && (age < -24*time.Hour || age.Hours() > 24*float64(days))
 }
 
 // save keeps the identity. It is called one at a time.
