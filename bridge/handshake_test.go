@@ -128,7 +128,18 @@ func TestToolListPagesAreFollowedAndBounded(t *testing.T) {
 			}
 		})
 	})
-	for _, mode := range []tabtest.ListMode{tabtest.ListRepeats, tabtest.ListEndless} {
+	t.Run("huge", func(t *testing.T) {
+		inBubble(t, bridge.Options{}, func(t *testing.T, d *desk) {
+			many := make([]json.RawMessage, 2000)
+			for i := range many {
+				many[i] = tabtest.Tool(fmt.Sprintf("foo_%d", i), `{"type":"object"}`)
+			}
+			if _, tab := d.connect(tabtest.Knobs{ExtraTools: many}); len(tab.Tools()) != 1000 {
+				t.Errorf("%d tools of one page were taken", len(tab.Tools()))
+			}
+		})
+	})
+	for mode, most := range map[tabtest.ListMode]int{tabtest.ListRepeats: 2, tabtest.ListEndless: 50} {
 		t.Run(string(mode), func(t *testing.T) {
 			inBubble(t, bridge.Options{}, func(t *testing.T, d *desk) {
 				f := d.dial(tabtest.Knobs{ToolsList: mode})
@@ -140,7 +151,7 @@ func TestToolListPagesAreFollowedAndBounded(t *testing.T) {
 						n++
 					}
 				}
-				if n == 0 || n > 200 {
+				if n == 0 || n > most {
 					t.Errorf("%d pages were asked for", n)
 				}
 				if s := d.Status(); s.State == "socket" {
