@@ -111,6 +111,43 @@ func TestEditsAreSavedAndComeBack(t *testing.T) {
 	}
 }
 
+// slowToEnd is a kernel that looks at the file when it is told to end.
+type slowToEnd struct {
+	echoKernel
+	end func()
+}
+
+func (k slowToEnd) Close() error { k.end(); return nil }
+
+// The bridge may open the notebook anew as soon as the socket is closed: what it finds is all there, and the old tab
+// leaves it alone from then on.
+func TestCloseSavesBeforeTheKernelEnds(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "n.ipynb")
+	opened := []byte("what the next tab has saved")
+	k := slowToEnd{end: func() {
+		if data, err := os.ReadFile(path); !bytes.Contains(data, []byte("late edit")) {
+			t.Errorf("not saved: %s, %v", data, err)
+		}
+		if err := os.WriteFile(path, opened, 0o600); err != nil {
+			t.Error(err)
+		}
+	}}
+	tab, err := New(Options{Kernel: k, Notebook: path})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, code := range []string{"first", "late edit"} { // the second within the pause after a save
+		tab.nb.insert(0, "code", code)
+		tab.changed()
+	}
+	if err := tab.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if data, _ := os.ReadFile(path); !bytes.Equal(data, opened) {
+		t.Errorf("the next tab's file was overwritten: %s", data)
+	}
+}
+
 func TestFilesThatAreNoNotebooks(t *testing.T) {
 	for name, content := range map[string]string{
 		"a.ipynb": `{`, "b.ipynb": `{"nbformat":3,"worksheets":[]}`, "c.ipynb": `{"nbformat":4,"cells":[{"cell_type":7}]}`,

@@ -122,14 +122,15 @@ func (t *Tab) Interrupt() {
 // are gone, counts start again at 1. A running cell ends with what it has shown.
 func (t *Tab) Restart(ctx context.Context) error { return t.kernel.Restart(ctx) }
 
-// Close ends the kernel, saves the notebook and waits for everything New started.
+// Close saves the notebook, ends the kernel and waits for everything New started.
 func (t *Tab) Close() error {
-	t.cancel()
-	err := t.kernel.Close()
-	t.done.Wait()
-	if t.saver != nil {
-		err = errors.Join(err, t.saver.close())
+	var err error
+	if t.saver != nil { // first, and no more: the next tab may be reading the file while the kernel ends
+		err = t.saver.close()
 	}
+	t.cancel()
+	err = errors.Join(err, t.kernel.Close())
+	t.done.Wait()
 	return err
 }
 
