@@ -97,6 +97,9 @@ func member(payload json.RawMessage, name string) ([]json.RawMessage, error) {
 	if !has {
 		return nil, fmt.Errorf("%w: wanted a list %q, got %s", ErrShape, name, glimpse(payload))
 	}
+	if string(raw) == "null" {
+		return nil, nil
+	}
 	items, ok := decodeList(raw)
 	if !ok {
 		return nil, fmt.Errorf("%w: wanted %q to be a list, got %s", ErrShape, name, glimpse(raw))

@@ -76,6 +76,10 @@ func withinTail(s string, room int) int {
 	return i
 }
 
+// Tail is the end of s that has at most room runes inside a JSON string, from
+// the start of a line where lines are short.
+func Tail(s string, room int) string { return s[lineStart(s, withinTail(s, room)):] }
+
 // jsonCost is how many runes s, which is valid UTF-8, has inside a JSON string.
 func jsonCost(s string) (n int) {
 	for _, r := range s {

@@ -115,7 +115,7 @@ func TestDeadlineOfACellThatEndsInTime(t *testing.T) {
 		call[notebook.Armed](t, k, "arm", notebook.Deadline{Token: "a", DeadlineS: 60})
 		k.Run(code)
 		nothingArmed(t, k)
-		if got := print(t, k, "[t for t in __import__('threading').enumerate() if t.name == 'colab-mcp deadline']"); got != "[]" {
+		if got := print(t, k, "[t for t in __import__('threading').enumerate() if t.name == 'colab-mcp deadline' and not t.join(30) and t.is_alive()]"); got != "[]" {
 			t.Errorf("after %q: threads left: %s", code, got)
 		}
 		if got := call[notebook.Fired](t, k, "fired", notebook.Token{Token: "a"}); !got.Started || got.Fired || got.EndedS < 0 {

@@ -24,7 +24,8 @@ type Notebook struct {
 
 	mu    sync.Mutex // guards all below
 	temps []Temp
-	last  int    // last execution count of this runtime, 0 if none was seen
+	last  int    // execution count that this runtime has reached at least, 0 if none was seen
+	anew  bool   // it has started anew, and no result has said so
 	of    string // the notebook that all this is about
 	runs  memory
 
@@ -45,7 +46,7 @@ func (n *Notebook) here() string {
 		return n.of
 	}
 	if now := n.Where(); now != "" && now != n.of {
-		n.of, n.last = now, 0
+		n.of, n.last, n.anew = now, 0, false
 		n.runs.clear()
 	}
 	return n.of
@@ -94,8 +95,12 @@ func ask(ctx context.Context, tab *bridge.Tab, tool string, args json.RawMessage
 // Find reads one cell by id, with its outputs. at is where it was last seen.
 // ok is false when the notebook has no such cell.
 func Find(ctx context.Context, tab *bridge.Tab, id string, at int) (c Cell, ok bool, err error) {
+	return find(ctx, tab, id, at, true)
+}
+
+func find(ctx context.Context, tab *bridge.Tab, id string, at int, outputs bool) (c Cell, ok bool, err error) {
 	if at >= 0 {
-		cells, err := Cells(ctx, tab, at, at, true)
+		cells, err := Cells(ctx, tab, at, at, outputs)
 		if err != nil && !refused(err) { // an index past the end may be refused
 			return Cell{}, false, err
 		}
@@ -110,6 +115,9 @@ func Find(ctx context.Context, tab *bridge.Tab, id string, at int) (c Cell, ok b
 	for _, c := range all {
 		if c.ID != id {
 			continue
+		}
+		if !outputs {
+			return c, true, nil
 		}
 		cells, err := Cells(ctx, tab, c.Index, c.Index, true)
 		if err == nil && len(cells) == 1 && cells[0].ID == id {

@@ -82,6 +82,16 @@ func DecodeOutput(raw json.RawMessage) Output {
 	return out
 }
 
+// Pictured reports whether o has a picture in it, as base64 or as an SVG.
+func (o Output) Pictured() bool {
+	for mime := range o.Data {
+		if isImage(mime) {
+			return true
+		}
+	}
+	return false
+}
+
 // mime is the text under a mime type, and whether it is there.
 func (o Output) mime(name string) (string, bool) {
 	raw, ok := o.Data[name]

@@ -23,6 +23,7 @@ type Ran struct {
 	// not signed in, or the kernel is stuck.
 	NotRun bool
 	// Restarted says that the kernel has started anew since the last run here.
+	// It is said once: see Unsaid.
 	Restarted bool
 	// Died says that the kernel went away under this very cell. It is not run
 	// again: that would kill the next one too.
@@ -60,6 +61,7 @@ func (n *Notebook) Run(tab *bridge.Tab, before Cell) (Ran, error) {
 	n.here()
 	if !ran.NotRun {
 		n.runs.put(before.ID, before.Source, ran.Outputs)
+		ran.Restarted, n.anew = ran.Restarted || n.anew, false
 	}
 	return ran, nil
 }
@@ -68,10 +70,12 @@ func (n *Notebook) Run(tab *bridge.Tab, before Cell) (Ran, error) {
 // never the run failed.
 func (n *Notebook) check(tab *bridge.Tab, before Cell, ran *Ran) {
 	if len(ran.Outputs) > 0 && len(ran.Result) > checkBytes {
+		n.uncounted(ran.Outputs)
 		return
 	}
 	after, ok, err := Find(context.Background(), tab, before.ID, before.Index)
 	if err != nil || !ok {
+		n.uncounted(ran.Outputs)
 		return
 	}
 	ran.Count = after.ExecutionCount
@@ -128,6 +132,26 @@ func (n *Notebook) counted(count *int) (restarted bool) {
 	restarted = *count <= n.last
 	n.last = *count
 	return restarted
+}
+
+// uncounted notes a run whose count was not read. It had one, the next: without
+// this, a fresh kernel's counts could come up to the last one unnoticed.
+func (n *Notebook) uncounted(outs []Output) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.here()
+	if len(outs) > 0 && n.last > 0 { // a cell that said nothing may not have run
+		n.last++
+	}
+}
+
+// Unsaid has the next run's result say that the kernel started anew, for a run
+// that has no result to say it in.
+func (n *Notebook) Unsaid(ran Ran) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.here()
+	n.anew = n.anew || ran.Restarted || ran.Died
 }
 
 // forgetRuntime reports whether this runtime has given counts, and expects a

@@ -135,6 +135,9 @@ func (s *Scratch) Run() (Ran, error) {
 	return ran, err
 }
 
+// Unsaid is the notebook's, for a run whose result nobody is shown.
+func (s *Scratch) Unsaid(ran Ran) { s.n.Unsaid(ran) }
+
 // RunPlain runs the cell and does not read it back: the reply of our own code
 // says that it ran, and its source and output may be megabytes. The caller
 // holds the turn.
@@ -150,6 +153,7 @@ func (s *Scratch) RunPlain() ([]Output, time.Duration, error) {
 		return nil, took, err
 	}
 	outs, err := DecodeOutputs(payload)
+	s.n.uncounted(outs)
 	return outs, took, err
 }
 
@@ -168,7 +172,7 @@ func (s *Scratch) Release() { s.n.note(&s.temp, nil) }
 
 // remove deletes a temporary cell and forgets it.
 func (n *Notebook) remove(ctx context.Context, tab *bridge.Tab, t Temp, at int) (deleted bool, err error) {
-	c, ok, err := Find(ctx, tab, t.ID, at)
+	c, ok, err := find(ctx, tab, t.ID, at, false) // its outputs may be more than a connection takes
 	if err != nil {
 		return false, err
 	}
