@@ -9,6 +9,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
@@ -54,6 +55,7 @@ func AddTools(tb *Toolbox) {
 type Call struct {
 	Req      *mcp.CallToolRequest
 	Progress *Progress
+	Began    time.Time // before any wait for a tab
 }
 
 // Client is the name the agent's program gave itself, "" if none.
@@ -106,7 +108,7 @@ func (tb *Toolbox) add(t *mcp.Tool, params Params, h handler) {
 func (tb *Toolbox) set(t *mcp.Tool, params Params, h handler) {
 	t.InputSchema = params.Schema()
 	tb.Server.AddTool(t, func(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-		c := &Call{Req: req, Progress: newProgress(ctx, req)}
+		c := &Call{Req: req, Progress: newProgress(ctx, req), Began: time.Now()}
 		defer c.Progress.end()
 		res, err := h(ctx, c, req.Params.Arguments)
 		if err != nil {

@@ -29,7 +29,7 @@ func (j *Job) shoot(all bool) shot {
 		if it.view.Status == "" && !all {
 			continue
 		}
-		one := seen{it.liveView(now), it.ref}
+		one := seen{j.liveView(it, now), it.ref}
 		if one.view.Status == "" {
 			one.view.Status = notebook.StatusRunning // its turn has not come
 		}
@@ -66,7 +66,8 @@ func (s shot) fit(budget int, layout func(shown []*notebook.View, leftOut int) a
 }
 
 // soFar is the raw partial output of the running cell, if it is within the
-// budget, else the end of its text as one stream output.
+// budget and all text, else the end of its text as one stream output. Pictures
+// come as blocks with the job's result.
 func (j *Job) soFar(budget int) []json.RawMessage {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -74,20 +75,22 @@ func (j *Job) soFar(budget int) []json.RawMessage {
 	if j.now == nil {
 		return list
 	}
-	size := 0
+	size, pictures := 0, false
 	for _, o := range j.now.partial {
 		list = append(list, o.Raw)
 		size += len(o.Raw)
+		pictures = pictures || o.Pictured()
 	}
-	if size <= budget {
+	if size <= budget && !pictures {
 		return list
 	}
-	text := []rune(j.now.view.Stdout + j.now.view.Stderr + j.now.view.Result)
+	v := j.now.view
+	text := notebook.Tail(v.Stdout+v.Stderr+v.Result, budget/2)
 	raw, err := notebook.EncodeJSON(struct {
 		Type string `json:"output_type"`
 		Name string `json:"name"`
 		Text string `json:"text"`
-	}{"stream", "stdout", string(text[max(0, len(text)-budget/2):])})
+	}{"stream", "stdout", text})
 	if err != nil {
 		return []json.RawMessage{}
 	}

@@ -116,6 +116,9 @@ func (m *Manager) tryItem(ctx context.Context, j *Job, it *item, g *guard) error
 	defer turn.Leave()
 	before, ok, err := notebook.Find(ctx, tab, it.cell.ID, it.cell.Index)
 	switch {
+	case errors.Is(err, bridge.ErrTooLarge): // and would be each time
+		j.refuse(it, "it was not run: the output that it shows is too large to be read, and broke the connection. Give its code a new cell")
+		return nil
 	case err != nil:
 		return err
 	case !ok:
@@ -225,6 +228,10 @@ func (j *Job) stop(it *item, raw json.RawMessage, err error) {
 	switch {
 	case unanswered(err):
 		it.view.DurationS = notebook.Seconds(time.Since(it.began))
+		if it.large = errors.Is(err, bridge.ErrTooLarge); it.large {
+			it.view.AddNote("it ran to its end, and its output is too large to be taken: reading it with get_cells breaks the connection again")
+			break
+		}
 		it.view.AddNote("no answer came: whether it ran to its end is not known")
 	case raw != nil || isRefusal(err):
 		it.view = it.blank(notebook.StatusError)
@@ -255,6 +262,14 @@ func (j *Job) set(it *item, status string) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	it.view.Status = status
+}
+
+// refuse gives a cell that cannot be run its status, and says why.
+func (j *Job) refuse(it *item, why string) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	it.view = it.blank(notebook.StatusError)
+	it.view.AddNote(why)
 }
 
 func (j *Job) statusOf(it *item) string {

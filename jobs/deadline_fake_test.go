@@ -22,6 +22,7 @@ type deadlines struct {
 	mu    sync.Mutex
 	armed *time.Timer
 	fired bool
+	late  bool // the cell begins too late to be timed
 	calls []string
 }
 
@@ -48,7 +49,7 @@ func (d *deadlines) call(k *tabtest.Kernel, fn, args string) string {
 		d.armed = nil
 	}
 	if fn == "fired" {
-		return fmt.Sprintf(`{"known":true,"started":true,"fired":%t}`, d.fired)
+		return fmt.Sprintf(`{"known":true,"started":%t,"fired":%t}`, !d.late, d.fired)
 	}
 	raw, _ := base64.StdEncoding.DecodeString(args)
 	var deadline notebook.Deadline
@@ -56,6 +57,9 @@ func (d *deadlines) call(k *tabtest.Kernel, fn, args string) string {
 		return `{"armed":false,"why":"bad arguments"}`
 	}
 	d.fired = false
+	if d.late {
+		return `{"armed":true}`
+	}
 	d.armed = time.AfterFunc(time.Duration(deadline.DeadlineS*float64(time.Second)), func() {
 		d.mu.Lock()
 		d.fired, d.armed = true, nil

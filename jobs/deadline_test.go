@@ -71,6 +71,25 @@ func TestCancelTellsTheDeadline(t *testing.T) { // issue 3, 6
 	})
 }
 
+func TestDeadlineThatDoesNotHoldIsSaid(t *testing.T) { // issue 3, 6: the words say so
+	virtual(t, setup{}, func(d *desk) {
+		d.fill("sleep 100")
+		withDeadlines(d.far().Kernel).late = true
+		id := d.background("run_cells", with{"start": 0, "timeout_s": 60})
+		time.Sleep(80 * time.Second)
+		if note := d.status(id).Current.Note; !strings.Contains(note, "due 20 s ago") {
+			t.Errorf("status: %q", note)
+		}
+		if got := as[struct{ Note string }](t, d.call("cancel_job", with{"job_id": id})); !strings.Contains(got.Note, "was due") {
+			t.Errorf("cancel: %q", got.Note)
+		}
+		c := d.ended(id).Cells[0]
+		if c.Status != "ok" || !strings.Contains(c.Note, "timeout_s was not kept") {
+			t.Errorf("at the end: %+v", c)
+		}
+	})
+}
+
 func TestCancelWhileTheDeadlineIsSet(t *testing.T) { // C13: what was not begun is not run
 	virtual(t, setup{}, func(d *desk) {
 		ids := d.fill("print never")

@@ -19,6 +19,8 @@ func (m *Manager) finish(j *Job, it *item, ran notebook.Ran, fired *notebook.Fir
 	switch {
 	case fired != nil && fired.Fired:
 		timedOut(&v, it)
+	case fired != nil && fired.Known && !fired.Started && !ran.NotRun:
+		v.AddNote("timeout_s was not kept: the kernel did not see this cell begin within ten minutes of setting it")
 	case ran.Died:
 		v.Status = notebook.StatusError
 		v.Error = &notebook.Error{Name: "KernelDied", Value: "the kernel died or was disconnected while this cell ran: its variables are gone", Code: "kernel_died"}

@@ -40,7 +40,7 @@ func (m *Manager) Found(ctx context.Context, tab *bridge.Tab, name string) {
 // lostItem is the cell that ran when the job was lost. j.mu is held.
 func (j *Job) lostItem() *item {
 	for _, it := range j.items {
-		if it.view.Status == notebook.StatusRunning && it.cell.ID != "" {
+		if it.view.Status == notebook.StatusRunning && it.cell.ID != "" && !it.large {
 			return it
 		}
 	}

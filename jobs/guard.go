@@ -66,6 +66,7 @@ func (g *guard) run(ctx context.Context, code string) ([]notebook.Output, error)
 		return nil, err
 	}
 	ran, err := g.scratch.Run()
+	g.scratch.Unsaid(ran)
 	if err == nil && ran.NotRun {
 		err = errNotTaken
 	}

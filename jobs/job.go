@@ -74,6 +74,7 @@ type item struct {
 	latest  time.Duration // its deadline, 0 = none
 	counted bool          // it is one of the code cells to run
 	temp    bool          // a temporary cell, whose place is nobody's business
+	large   bool          // its output broke the connection and must not be asked for
 }
 
 // finished reports whether the item has its last status.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"hash/fnv"
+	"slices"
 	"strings"
 	"time"
 
@@ -72,23 +73,31 @@ func (j *Job) lastPeek(ctx context.Context) {
 	j.peek(ctx)
 }
 
-// liveView is the view of the running cell, with what can be said of it now.
-// j.mu is held.
-func (it *item) liveView(now time.Time) notebook.View {
+// liveView is the view of a cell, with what can be said now of the one that
+// runs. j.mu is held.
+func (j *Job) liveView(it *item, now time.Time) notebook.View {
 	v := it.view
-	if v.Status != notebook.StatusRunning {
+	if it != j.now {
 		return v
 	}
 	v.DurationS = notebook.Seconds(now.Sub(it.began))
 	if quiet := now.Sub(it.heard); quiet >= quietFor {
 		v.AddNote(fmt.Sprintf("no new output for %.0f s: it may be computing, or wait for input(), drive.mount() or a secret's dialog in the page, or behind a cell that the user runs", quiet.Seconds()))
 	}
-	if it.latest > 0 {
-		left := max(0, it.latest-now.Sub(it.began))
+	switch left := it.left(now); {
+	case it.latest > 0 && left >= 0:
 		v.AddNote(fmt.Sprintf("its deadline interrupts it in %.0f s at the latest", left.Seconds()))
+	case it.latest > 0:
+		v.AddNote(fmt.Sprintf("its deadline was due %.0f s ago: %s", -left.Seconds(), overdue))
 	}
 	return v
 }
+
+// left is how long a cell with a deadline has, if it began when it was sent.
+func (it *item) left(now time.Time) time.Duration { return it.latest - now.Sub(it.began) }
+
+// overdue is why a deadline can be late.
+const overdue = "the cell waits behind one that the user runs, or is in native code, which ends when it returns"
 
 // headline is what a progress message says of the job: where it is, and the
 // last line of output.
@@ -101,10 +110,7 @@ func (j *Job) headline() string {
 		words = fmt.Sprintf("%s: %d of %d cells", j.Kind, done, total)
 	}
 	if it := j.now; it != nil {
-		text := strings.TrimRight(it.view.Stdout, "\n")
-		if text == "" {
-			text = strings.TrimRight(it.view.Stderr, "\n")
-		}
+		text := strings.TrimRight(it.lastText(), "\n")
 		if line := []rune(text[strings.LastIndexByte(text, '\n')+1:]); len(line) > 0 {
 			if len(line) > 200 {
 				line = line[len(line)-200:]
@@ -116,6 +122,20 @@ func (j *Job) headline() string {
 		return words + " · " + j.note
 	}
 	return words
+}
+
+// lastText is the stream that the cell wrote to last.
+func (it *item) lastText() string {
+	for _, o := range slices.Backward(it.partial) {
+		switch {
+		case o.Type != notebook.Stream:
+		case o.Name == "stderr" && it.view.Stderr != "":
+			return it.view.Stderr
+		case o.Name != "stderr" && it.view.Stdout != "":
+			return it.view.Stdout
+		}
+	}
+	return ""
 }
 
 // Await waits until the job has ended, the limit has passed or the caller left

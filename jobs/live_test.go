@@ -150,3 +150,24 @@ func TestSlowReadsDoNotDelayTheAnswer(t *testing.T) { // issue 3, 4
 		equal(t, "answered after", time.Since(began), 7*time.Second)
 	})
 }
+
+func TestProgressShowsTheStreamThatMoves(t *testing.T) { // issue 3, 4: the last line
+	virtual(t, setup{}, func(d *desk) {
+		d.fill("train")
+		d.far().Kernel.On("train", func(ctx context.Context, _ string, s tabtest.Screen) {
+			s.Write("epoch 1\n")
+			s.Emit(localtab.Event{Type: "stream", Name: "stderr", Text: "\r 10%\r 50%"})
+			time.Sleep(10 * time.Second)
+			s.Write("epoch 2\n")
+			time.Sleep(10 * time.Second)
+		})
+		run := d.start("run_cells", with{"start": 0}, true)
+		run.wait()
+		said := run.progress()
+		for i, want := range map[int]string{0: " 50%", len(said) - 1: "epoch 2"} {
+			if !strings.HasSuffix(said[i].Message, want) {
+				t.Errorf("report %d: %q, want %q", i, said[i].Message, want)
+			}
+		}
+	})
+}

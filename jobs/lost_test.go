@@ -1,6 +1,7 @@
 package jobs_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -306,5 +307,68 @@ func TestJobOfAKilledServerIsLostAndFound(t *testing.T) { // issue 3, 2 and 7
 				t.Errorf("%q was run", source)
 			}
 		}
+	})
+}
+
+func TestLostRunIsNotSpokenOfAsRunning(t *testing.T) { // L3
+	virtual(t, setup{noReopen: true}, func(d *desk) {
+		d.fill("sleep 1h")
+		id := d.background("run_notebook", with{"timeout_s": 0})
+		time.Sleep(2 * time.Second)
+		d.drop()
+		time.Sleep(time.Hour)
+		c := d.status(id).Cells[0]
+		equal(t, "duration", c.DurationS, 2.0)
+		if strings.Contains(c.Note, "no new output") {
+			t.Errorf("note: %q", c.Note)
+		}
+	})
+}
+
+func TestOutputThatBreaksTheConnectionIsNotAskedForAgain(t *testing.T) { // I3, L3
+	virtual(t, setup{}, func(d *desk) {
+		ids := d.fill("print a")
+		run := d.start("run_code", with{"code": "sleep 60"})
+		time.Sleep(time.Second)
+		d.far().InjectBinary(make([]byte, 64<<20+1))
+		var lost *jobs.LostError
+		if r := run.wait(); !errors.As(r.err, &lost) || !errors.Is(r.err, bridge.ErrTooLarge) {
+			t.Fatal(r.err)
+		}
+		d.tool("get_cells", with{}) // re-opens
+		time.Sleep(time.Minute)
+		for _, m := range d.far().Calls("get_cells") {
+			if strings.Contains(string(m.Args), `"includeOutputs":true`) {
+				t.Errorf("the output is asked for again: %s", m.Args)
+			}
+		}
+		equal(t, "left behind", len(d.temporary(ids...)), 0)
+		s := d.status(lost.JobID)
+		if s.Status != "lost" || !strings.Contains(s.Cells[0].Note, "too large") {
+			t.Errorf("got %+v", s)
+		}
+	})
+}
+
+func TestCellWhoseOldOutputIsTooLargeIsNotRun(t *testing.T) { // I3
+	virtual(t, setup{}, func(d *desk) {
+		ids := d.fill("slow", "print b")
+		d.far().Kernel.On("slow", func(_ context.Context, _ string, s tabtest.Screen) {
+			s.Write(strings.Repeat("x", 600_000)) // more than is read back
+			time.Sleep(5 * time.Second)
+		})
+		id := d.background("run_notebook", with{})
+		time.Sleep(time.Second)
+		d.far().Set(func(k *tabtest.Knobs) { k.Swallow = []string{"get_cells"} })
+		time.Sleep(5 * time.Second)
+		d.far().InjectBinary(make([]byte, 64<<20+1))
+		s := d.ended(id)
+		equal(t, "status", s.Status, "failed")
+		equal(t, "cells", statuses(s.Cells), []string{"ok", "error"})
+		if note := s.Cells[1].Note; !strings.Contains(note, "not run") {
+			t.Errorf("note: %q", note)
+		}
+		equal(t, "ran", d.ran(), []string{"slow"})
+		equal(t, "cells that are left", len(d.cells()), len(ids))
 	})
 }

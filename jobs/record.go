@@ -28,6 +28,7 @@ type cellRecord struct {
 	Before  *int          `json:"before,omitempty"` // execution count before the run
 	Counted bool          `json:"counted,omitempty"`
 	Temp    bool          `json:"temp,omitempty"`
+	Large   bool          `json:"large,omitempty"`
 	Began   time.Time     `json:"began,omitzero"`
 	View    notebook.View `json:"view"`
 	Ref     string        `json:"ref,omitempty"`
@@ -41,7 +42,7 @@ func (j *Job) record() record {
 	defer j.mu.Unlock()
 	r := record{ID: j.ID, Kind: j.Kind, Status: j.status, Started: j.Started, Ended: j.ended, Notebook: j.notebook, Words: j.words, Note: j.note, Progress: j.progress}
 	for _, it := range j.items {
-		r.Cells = append(r.Cells, cellRecord{ID: it.cell.ID, Index: it.cell.Index, Before: it.cell.ExecutionCount, Counted: it.counted, Temp: it.temp, Began: it.began, View: it.view, Ref: it.ref})
+		r.Cells = append(r.Cells, cellRecord{ID: it.cell.ID, Index: it.cell.Index, Before: it.cell.ExecutionCount, Counted: it.counted, Temp: it.temp, Large: it.large, Began: it.began, View: it.view, Ref: it.ref})
 	}
 	return r
 }
@@ -108,7 +109,7 @@ func (m *Manager) restore(r record) *Job {
 	j := &Job{ID: r.ID, Kind: r.Kind, Started: r.Started, m: m, cancel: func() {}, done: make(chan struct{})}
 	j.status, j.ended, j.notebook, j.words, j.note, j.progress = r.Status, r.Ended, r.Notebook, r.Words, r.Note, r.Progress
 	for _, c := range r.Cells {
-		it := &item{counted: c.Counted, temp: c.Temp, began: c.Began, view: c.View, ref: c.Ref}
+		it := &item{counted: c.Counted, temp: c.Temp, large: c.Large, began: c.Began, view: c.View, ref: c.Ref}
 		it.cell = notebook.Cell{ID: c.ID, Index: c.Index, Type: notebook.Code, ExecutionCount: c.Before}
 		it.view.Images = 0 // they are not kept
 		j.items = append(j.items, it)

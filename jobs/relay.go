@@ -59,6 +59,9 @@ func (m *Manager) tryRelay(ctx context.Context, j *Job, it *item, r relayed) err
 				return j.refused(it, ran.Result, err)
 			}
 			m.finish(j, it, ran, nil)
+			if j.relayed(it) {
+				m.opts.Notebook.Unsaid(ran) // the tab's own answer does not say it
+			}
 			return nil
 		}
 	}
@@ -73,7 +76,7 @@ func (m *Manager) tryRelay(ctx context.Context, j *Job, it *item, r relayed) err
 	return nil
 }
 
-// answered keeps what an unknown tool answered as the text of its result.
+// answered keeps what an unknown tool answered, as a cell's outputs are.
 func (m *Manager) answered(j *Job, it *item, tool string, raw json.RawMessage) {
 	j.mu.Lock()
 	last := &item{view: it.blank(notebook.StatusOK)}
@@ -81,14 +84,22 @@ func (m *Manager) answered(j *Job, it *item, tool string, raw json.RawMessage) {
 	if _, err := notebook.Payload(tool, raw); isRefusal(err) {
 		last.view.Status = notebook.StatusError
 	}
-	shown := notebook.Rendered{Result: string(raw)}
+	outs := notebook.AnswerOutputs(tool, raw)
+	shown := j.show.Render(outs)
 	last.view.Show(shown)
-	m.keep(last, nil, shown)
+	m.keep(last, outs, shown)
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	last.view.DurationS = notebook.Seconds(time.Since(it.began))
-	it.view, it.ref = last.view, last.ref
+	it.view, it.ref, it.images = last.view, last.ref, shown.Images
 	j.over(it, raw)
+}
+
+// relayed reports whether the tab's answer is there for who waits for it.
+func (j *Job) relayed(it *item) bool {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return it.raw != nil
 }
 
 // refused ends a run that the tab answered with an error, which is relayed, or

@@ -1,12 +1,15 @@
 package jobs_test
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
+	"colab-mcp/bridge/localtab"
 	"colab-mcp/bridge/localtab/tabtest"
 	"colab-mcp/notebook"
 )
@@ -109,7 +112,7 @@ func TestUnknownToolOfTheTabIsAJob(t *testing.T) { // issue 3, 1; C3
 			equal(t, tool+" handed back after", time.Since(began), 45*time.Second)
 			s := d.ended(got.JobID)
 			equal(t, tool, []string{s.Kind, s.Status}, []string{"train", "done"})
-			if !strings.Contains(s.Cells[0].Result, `{\"n\":7}`) {
+			if s.Cells[0].Result != `{"n":7}` {
 				t.Errorf("%s: its answer is not kept: %+v", tool, s)
 			}
 			if r := next.wait(); as[codeAnswer](t, r).Status != "running" { // it waited longer than its own limit
@@ -161,4 +164,53 @@ func TestProgressOfTheTabIsRelayed(t *testing.T) { // C16
 			t.Errorf("relayed %+v", said)
 		}
 	})
+}
+
+func TestAnswerOfAnUnknownToolIsRendered(t *testing.T) { // R6, C7: no base64 in text
+	picture := `"iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8DwHwAFBQIAX8jx0gAAAABJRU5ErkJggg=="`
+	for name, c := range map[string]struct{ answer, result string }{
+		"outputs": {`{"structuredContent":{"outputs":[{"output_type":"stream","name":"stdout","text":"x"},{"output_type":"display_data","data":{"image/png":` + picture + `}}]}}`, ""},
+		"blocks":  {`{"content":[{"type":"text","text":"plain \u001b[31mred"},{"type":"image","mimeType":"image/png","data":` + picture + `},{"type":"text","text":"{\"a\": 1}"}]}`, "plain red\n{\"a\":1}"},
+		"other":   {`{"content":[],"structuredContent":{"a":[1,2]},"more":` + picture + `}`, `{"a":[1,2]}`},
+	} {
+		k := tabtest.Knobs{ExtraTools: []json.RawMessage{tabtest.Tool("train", "")}, Delay: map[string]time.Duration{"train": time.Minute}, Answer: map[string]string{"train": c.answer}}
+		virtual(t, setup{knobs: k}, func(d *desk) {
+			got := as[cellsAnswer](t, d.call("train", with{}))
+			r := d.call("job_status", with{"job_id": got.JobID, "wait_s": 40})
+			s := as[jobAnswer](t, r)
+			equal(t, name+": result", s.Cells[0].Result, c.result)
+			if strings.Contains(r.text, "iVBOR") {
+				t.Errorf("%s: base64 in the text", name)
+			}
+			if pictured := strings.Contains(c.answer, "image/png"); pictured != (len(r.result.Content) == 2) {
+				t.Errorf("%s: %d blocks", name, len(r.result.Content))
+			}
+		})
+	}
+}
+
+func TestOutputSoFarOfARelayedRunFits(t *testing.T) { // R6, R7
+	for name, show := range map[string]func(tabtest.Screen){
+		"long":    func(s tabtest.Screen) { s.Write(strings.Repeat("a line of it\n", 5000)) },
+		"escaped": func(s tabtest.Screen) { s.Write(strings.Repeat("\u2028", 20_000)) },
+		"a picture": func(s tabtest.Screen) {
+			s.Emit(localtab.Event{Type: "display_data", Content: json.RawMessage(`{"data":{"image/png":"iVBORw0KGgo="},"metadata":{}}`)})
+		},
+	} {
+		virtual(t, setup{client: "codex-mcp-client", soft: 5 * time.Second}, func(d *desk) {
+			ids := d.fill("show")
+			d.far().Kernel.On("show", func(ctx context.Context, _ string, s tabtest.Screen) {
+				show(s)
+				select {
+				case <-time.After(time.Minute):
+				case <-ctx.Done():
+				}
+			})
+			r := d.call("run_code_cell", with{"cellId": ids[0]})
+			got := as[struct{ Status string }](t, r)
+			if n := utf8.RuneCountInString(r.text); got.Status != "running" || n > notebook.CodexBudget || strings.Contains(r.text, "iVBOR") {
+				t.Errorf("%s: %d characters: %.200s", name, n, r.text)
+			}
+		})
+	}
 }

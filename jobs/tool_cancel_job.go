@@ -56,9 +56,10 @@ func (j *Job) afterCancel() (status, note string) {
 		return j.status, "all of it had run"
 	case it == nil:
 		return Cancelled, "nothing of it runs; what was not begun is not run"
+	case it.latest > 0 && it.left(time.Now()) < 0:
+		return j.status, "the running cell goes on until it ends. Its deadline was due: " + overdue + "; the rest is not run"
 	case it.latest > 0:
-		left := max(0, it.latest-time.Since(it.began))
-		return j.status, fmt.Sprintf("the running cell goes on until it ends, in %.0f s at the latest, when its deadline interrupts it; the rest is not run", left.Seconds())
+		return j.status, fmt.Sprintf("the running cell goes on until it ends, in %.0f s at the latest, when its deadline interrupts it; the rest is not run", it.left(time.Now()).Seconds())
 	default:
 		return j.status, "the running cell cannot be stopped from here and goes on until it ends (the user can interrupt it in the tab with Ctrl+M I); the rest is not run"
 	}

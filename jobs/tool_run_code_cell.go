@@ -51,5 +51,6 @@ func (t *tools) relay(ctx context.Context, c *bridge.Call, tool string, args jso
 		Status  string            `json:"status"`
 		JobID   string            `json:"job_id"`
 		Outputs []json.RawMessage `json:"outputs"`
-	}{Running, j.ID, j.soFar(t.budget(c) / 2)})
+		Note    string            `json:"note,omitempty"`
+	}{Running, j.ID, j.soFar(t.budget(c) / 2), j.remark()})
 }

@@ -33,23 +33,39 @@ type tools struct {
 // budget is how much text this caller can take, in runes.
 func (t *tools) budget(c *bridge.Call) int { return notebook.Budget(c.Client(), t.tb.MaxOutput) }
 
+// leastWait is how long a job is waited for that was long in coming.
+const leastWait = time.Second
+
 // wait is what a foreground call does: it waits for its job up to the soft
-// limit. A caller who leaves ends the job after its current cell.
+// limit, which the wait for a tab counts against. A caller who leaves ends the
+// job after its current cell.
 func (t *tools) wait(ctx context.Context, c *bridge.Call, j *Job) (ended bool, err error) {
 	var tell func(string)
 	if c.Progress.Wanted() {
 		tell = c.Progress.Say
 	}
-	ended, err = j.Await(ctx, t.m.opts.SoftLimit, tell)
+	limit := t.m.opts.SoftLimit
+	ended, err = j.Await(ctx, max(limit-time.Since(c.Began), min(limit, leastWait)), tell)
 	if err != nil {
 		j.Cancel()
 		return false, err
 	}
 	if !ended {
 		j.lastPeek(ctx)
+		j.queued()
 		return false, nil
 	}
 	return true, j.failure()
+}
+
+// queued says what a job that has not begun waits for.
+func (j *Job) queued() {
+	holder, _, held := j.m.opts.Bridge.Gate().Holder()
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if held && j.status == Queued && j.note == "" {
+		j.note = "not begun: it waits for its turn behind " + holder
+	}
 }
 
 // prepare gets the tab that a run needs, so that a missing one is the call's

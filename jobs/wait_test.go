@@ -91,15 +91,47 @@ func TestSilentRunCarriesANote(t *testing.T) { // C14
 	})
 }
 
+func TestWaitForTheTabCountsAgainstTheSoftLimit(t *testing.T) { // C11
+	for tool, args := range map[string]with{"run_code": {"code": "sleep 60"}, "run_cells": {"start": 0}, "run_notebook": {"background": false}, "run_code_cell": {}} {
+		virtual(t, setup{soft: 10 * time.Second}, func(d *desk) {
+			ids := d.fill("sleep 60")
+			if tool == "run_code_cell" {
+				args["cellId"] = ids[0]
+			}
+			d.drop()
+			began := time.Now()
+			got := as[cellsAnswer](t, d.call(tool, args))
+			equal(t, tool, []any{got.Status, time.Since(began)}, []any{"running", 10 * time.Second})
+			equal(t, tool+" ends", d.ended(got.JobID).Status, "done")
+		})
+	}
+}
+
+func TestRunThatWaitsSaysForWhat(t *testing.T) { // design 2: "busy" can name it
+	virtual(t, setup{soft: 10 * time.Second}, func(d *desk) {
+		ids := d.fill("sleep 60", "print b")
+		job := d.background("run_cells", with{"cell_ids": ids[:1]})
+		time.Sleep(time.Second)
+		for tool, args := range map[string]with{"run_code": {"code": "print x"}, "run_cells": {"cell_ids": ids[1:]}, "run_code_cell": {"cellId": ids[1]}} {
+			got := as[struct{ Note string }](t, d.call(tool, args))
+			if !strings.Contains(got.Note, job) {
+				t.Errorf("%s: %+v", tool, got)
+			}
+		}
+		d.ended(job)
+		equal(t, "afterwards", d.ended(d.newest()).Note, "")
+	})
+}
+
 func TestProgressIsSaidWhileItRuns(t *testing.T) { // C10
 	virtual(t, setup{}, func(d *desk) {
 		run := d.start("run_code", with{"code": "print epoch 1\nsleep 30\nprint epoch 2\nsleep 10"}, true)
 		began := time.Now()
 		run.wait()
 		said := run.progress()
-		last, at := began, -1.0
+		at := 0.0 // seconds since the call began
 		for _, p := range said {
-			if p.Progress <= at {
+			if p.Progress <= at || p.Progress > at+10 {
 				t.Errorf("progress %v after %v", p.Progress, at)
 			}
 			at = p.Progress
@@ -107,8 +139,8 @@ func TestProgressIsSaidWhileItRuns(t *testing.T) { // C10
 		if len(said) < 8 || len(said) > 14 {
 			t.Errorf("%d reports in 40 s", len(said))
 		}
-		if last.Sub(began) > 10*time.Second {
-			t.Error("silence")
+		if took := time.Since(began).Seconds(); took > at+10 {
+			t.Errorf("answered after %v, %v after the last report", took, took-at)
 		}
 		if words := said[0].Message; !strings.Contains(words, "epoch 1") {
 			t.Errorf("first: %q", words)
