@@ -363,13 +363,3 @@ func (b *Bridge) noTab(s *state) *NoTabError {
 	}
 	return e
 }
-
-// Rotate retires the token: the connected tab, if any, is closed with a word
-// why, and its link no longer works. Port and notebook stay.
-func (b *Bridge) Rotate() {
-	var slot *session
-	b.update(func(s *state) { slot = s.rotate() })
-	if slot != nil {
-		b.retire(slot, "the token was replaced")
-	}
-}
