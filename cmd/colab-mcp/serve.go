@@ -145,7 +145,8 @@ func openState(s *settings) (*state.Dir, []string) {
 	return dir, []string{other}
 }
 
-// otherInstance says who is primary in the state directory, "" if we are.
+// otherInstance says who is primary in the state directory, "" if we are. The
+// words stay true when the other one ends.
 func otherInstance(dir *state.Dir) string {
 	if dir.Primary() {
 		return ""
@@ -154,7 +155,7 @@ func otherInstance(dir *state.Dir) string {
 	if pid, since, ok := dir.Holder(); ok {
 		who += fmt.Sprintf(" (process %d, since %s)", pid, since.Format(time.DateTime))
 	}
-	return who + " is the primary one for this state directory: this one has a port and token of its own and keeps nothing. A tab that was opened by the other one is connected there"
+	return who + " had this state directory when this one started: this one has a port and token of its own and keeps nothing. A tab that was opened by the other one is connected there"
 }
 
 func (srv *server) openLog(secrets *state.Redactor) {
