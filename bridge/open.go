@@ -63,7 +63,7 @@ type opening struct {
 // Ask is what a caller of Open wants.
 type Ask struct {
 	Link  *Link // nil: whatever notebook is connected or was last opened here, else a scratch one
-	Force bool  // switch although something runs; open again although a tab is waiting
+	Force bool  // switch although something runs; open anew although a tab is connected or waiting
 	// Tell is called every few seconds of waiting, and may be nil.
 	Tell func(waited time.Duration, what string)
 }
@@ -90,6 +90,7 @@ func (b *Bridge) Open(ctx context.Context, ask Ask) (Opened, error) {
 // the link that is waited for and whether it is a fresh opening.
 func (b *Bridge) request(ask Ask) (link Link, fresh bool, err error) {
 	var retired *session
+	why := "another notebook was opened"
 	b.update(func(s *state) {
 		link = s.target(ask.Link)
 		connected := s.ready() != nil
@@ -108,12 +109,15 @@ func (b *Bridge) request(ask Ask) (link Link, fresh bool, err error) {
 			link = ScratchLink()
 		}
 		if connected || (s.notebook != (Link{}) || s.slot != nil) && !s.notebook.Serves(link) { // the old page must not come back
+			if s.notebook.Serves(link) {
+				why = "the notebook was opened anew"
+			}
 			retired = s.rotate()
 		}
 		fresh = s.begin(link) || ask.Force
 	})
 	if retired != nil {
-		b.retire(retired, "another notebook was opened")
+		b.retire(retired, why)
 	}
 	if fresh {
 		b.launch()

@@ -265,6 +265,9 @@ func TestForceOpensAnewWhatIsConnected(t *testing.T) {
 		if o := d.open(bridge.Ask{Force: true}); !o.Ready || o.Notebook != bookA || d.Live() == before {
 			t.Errorf("opened %+v", o)
 		}
+		if why := before.Why(); why == nil || why.Error() != "the notebook was opened anew" {
+			t.Errorf("the old tab's end is %v", why)
+		}
 		d.wants(bookA, 3)
 	})
 }
