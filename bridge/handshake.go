@@ -11,8 +11,9 @@ import (
 
 const (
 	handshakeTimeout = 30 * time.Second
-	maxPages         = 50   // of one tool list
-	maxTools         = 1000 // in one tool list
+	maxPages         = 50      // of one tool list
+	maxTools         = 1000    // in one tool list
+	maxHello         = 2 << 10 // bytes that a page may say of itself, for status and log
 	settle           = 100 * time.Millisecond
 )
 
@@ -35,7 +36,9 @@ func (t *Tab) handshake(ctx context.Context, client string, phase func(string)) 
 	if err := lenient(raw, &hello); err != nil {
 		return fmt.Errorf("initialize: %w", err)
 	}
-	t.version, t.server = hello.ProtocolVersion, hello.ServerInfo
+	if len(hello.ProtocolVersion)+len(hello.ServerInfo) <= maxHello {
+		t.version, t.server = hello.ProtocolVersion, hello.ServerInfo
+	}
 	if err := t.peer.send(ctx, message(0, "notifications/initialized", nil)); err != nil {
 		return err
 	}

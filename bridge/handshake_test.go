@@ -285,6 +285,16 @@ func TestAnyInitializeResultIsTaken(t *testing.T) {
 	}
 }
 
+// Issue 5: status and log are of a bounded size, whatever a page says of itself.
+func TestHugeServerInfoIsLeftOut(t *testing.T) {
+	inBubble(t, bridge.Options{}, func(t *testing.T, d *desk) {
+		d.page(map[string]string{"initialize": `{"protocolVersion":"2025-06-18","serverInfo":{"name":"` + strings.Repeat("x", 1<<20) + `"}}`, "tools/list": someTools})
+		if s := d.Status(); s.Tab == nil || s.Tab.Server != nil || len(d.logged()) > 10_000 {
+			t.Errorf("connected %v, %d bytes of log", s.Connected, len(d.logged()))
+		}
+	})
+}
+
 // Tab-protocol section 5, C6: odd entries of a list leave the good ones usable.
 func TestOddToolListsAreTaken(t *testing.T) {
 	for name, list := range map[string]string{
