@@ -26,6 +26,7 @@ var failures = []failure{
 	{"changed", is[*notebook.OtherError], "Look at it with get_notebook_outline; after that it is taken for the one that is meant. To go back call open_colab_browser_connection with the notebook_url and force"},
 	{"tool_refused", is[*bridge.MissingToolError], "Use list_colab_tools to see what this tab offers"},
 	{"tab_gone", is[*transfer.InterruptedError], "Repeat the call: it goes on behind what is confirmed"},
+	{"outcome_unknown", tooLarge, "It was done and is not sent again. Do not read that output with get_cells, which breaks the connection anew; let the cell print less before it is run again"},
 	{"outcome_unknown", is[*jobs.LostError], "It is not sent again. When the notebook is connected again, ask job_status for what became of it, or look with get_cells, before running it anew"},
 	{"outcome_unknown", is[*bridge.UnknownError], "It is not sent again. Look with get_cells what became of it before repeating it"},
 	{"outcome_unknown", is[*bridge.FrameError], "The tab did what was asked; only its answer is lost. Look with get_notebook_outline, or with get_cells at a few cells, and let cells print less or write to a file"},
@@ -82,6 +83,11 @@ func missing(what string) func(error) bool {
 
 func target(want error) func(error) bool {
 	return func(err error) bool { return errors.Is(err, want) }
+}
+
+// tooLarge matches a run whose answer was more than a connection takes.
+func tooLarge(err error) bool {
+	return is[*jobs.LostError](err) && errors.Is(err, bridge.ErrTooLarge)
 }
 
 // words is a failure as an agent reads it.

@@ -10,6 +10,7 @@ import (
 	"unicode"
 
 	"colab-mcp/bridge"
+	"colab-mcp/jobs"
 	"colab-mcp/transfer"
 )
 
@@ -43,5 +44,15 @@ func TestFailuresReadAsSentences(t *testing.T) {
 		if !strings.HasPrefix(got, code+": ") || !form.MatchString(got) || strings.Contains(got, "..") {
 			t.Errorf("%v became %q", err, got)
 		}
+	}
+}
+
+func TestOutputThatBreaksTheConnectionIsNotToBeReadAgain(t *testing.T) { // I3
+	lost := &jobs.LostError{JobID: "job-1", Err: &bridge.UnknownError{Tool: bridge.RunCodeCell, Err: bridge.ErrTooLarge}}
+	if got := words(lost); !strings.HasPrefix(got, "outcome_unknown: ") || !strings.Contains(got, "Do not read that output") {
+		t.Errorf("got %q", got)
+	}
+	if got := words(&bridge.FrameError{Err: bridge.ErrTooLarge}); strings.Contains(got, "It was done") {
+		t.Errorf("a read: %q", got)
 	}
 }
