@@ -20,7 +20,7 @@ import (
 )
 
 type demoCmd struct {
-	Python string `placeholder:"CMD" help:"Interpreter for the cells. Default: the best python3 there is."`
+	Python string `placeholder:"CMD" help:"Interpreter for the cells. Default: COLAB_MCP_PYTHON, else the best python3 there is."`
 }
 
 func (demoCmd) Help() string {

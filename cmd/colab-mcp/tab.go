@@ -14,7 +14,7 @@ import (
 type tabCmd struct {
 	URL      string `arg:"" name:"url" help:"The link that would go to a browser, with its token in the fragment."`
 	Notebook string `placeholder:"FILE.ipynb" help:"Serve this notebook file and save changes to it. Default: a new one in memory."`
-	Python   string `placeholder:"CMD" help:"Interpreter for the cells. Default: the best python3 there is."`
+	Python   string `placeholder:"CMD" help:"Interpreter for the cells. Default: COLAB_MCP_PYTHON, else the best python3 there is."`
 	Plain    bool   `help:"Plain Python, even where ipykernel is installed."`
 }
 
