@@ -2,8 +2,10 @@ package notebook
 
 import (
 	"bytes"
+	"encoding/binary"
 	"encoding/json"
 	"fmt"
+	"math/bits"
 	"slices"
 	"strconv"
 	"strings"
@@ -108,34 +110,52 @@ func unquote(raw []byte) (string, bool) {
 	}
 }
 
-// quoted is s as a JSON string. A chunk of a file has megabytes of nothing to
-// escape.
-func quoted(s string) string {
-	var b strings.Builder
-	b.Grow(len(s) + 64)
-	b.WriteByte('"')
-	s = strings.ToValidUTF8(s, "\uFFFD")
-	from := 0
-	for i := range len(s) {
-		c := s[i]
-		if c >= 0x20 && c != '"' && c != '\\' {
-			continue
+// quoted is s as a JSON string.
+func quoted(s string) string { return string(appendQuoted(nil, s)) }
+
+// appendQuoted appends s as a JSON string. A chunk of a file has megabytes of
+// nothing to escape: eight bytes are looked at at once.
+func appendQuoted(dst []byte, s string) []byte {
+	if !utf8.ValidString(s) {
+		s = strings.ToValidUTF8(s, "\uFFFD")
+	}
+	dst = append(slices.Grow(dst, len(s)+64), '"')
+	for {
+		n := plainLen(s)
+		dst = append(dst, s[:n]...)
+		if n == len(s) {
+			return append(dst, '"')
 		}
-		b.WriteString(s[from:i])
-		from = i + 1
-		switch c {
+		switch c := s[n]; c {
 		case '"', '\\':
-			b.WriteByte('\\')
-			b.WriteByte(c)
+			dst = append(dst, '\\', c)
 		case '\n':
-			b.WriteString(`\n`)
+			dst = append(dst, '\\', 'n')
 		default:
-			fmt.Fprintf(&b, `\u%04x`, c)
+			dst = fmt.Appendf(dst, `\u%04x`, c)
+		}
+		s = s[n+1:]
+	}
+}
+
+// plainLen is the length of what s begins with that stands for itself in a
+// JSON string.
+func plainLen(s string) int {
+	const ones, highs = 0x0101010101010101, 0x8080808080808080
+	n := 0
+	for ; n+8 <= len(s); n += 8 {
+		w := binary.LittleEndian.Uint64([]byte(s[n : n+8]))
+		quote, slash := w^(ones*'"'), w^(ones*'\\')
+		// A byte that is too low, or became zero, has its high bit set by the
+		// subtraction; the lowest such byte is a true one.
+		if stop := ((w-ones*0x20)&^w | (quote-ones)&^quote | (slash-ones)&^slash) & highs; stop != 0 {
+			return n + bits.TrailingZeros64(stop)/8
 		}
 	}
-	b.WriteString(s[from:])
-	b.WriteByte('"')
-	return b.String()
+	for n < len(s) && s[n] >= 0x20 && s[n] != '"' && s[n] != '\\' {
+		n++
+	}
+	return n
 }
 
 // escapeLen is the length of the escape that s begins with; both halves of a

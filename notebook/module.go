@@ -79,11 +79,7 @@ func check(text string) string { return fmt.Sprintf("%08x", crc32.ChecksumIEEE([
 
 // CallData is Call with bytes that reach fn as its argument data; nil sends none.
 func (m Module) CallData(title, fn string, args any, data []byte) (code, marker string, err error) {
-	tail, key, err := arguments(fn, args, data)
-	if err != nil {
-		return "", "", err
-	}
-	return titleLine(title) + m.function() + tail, replyMarker(key), nil
+	return call(titleLine(title)+m.function(), fn, args, data, "")
 }
 
 // function is the module's call. Without the module the cell must not raise either: that would make the kernel drop what is queued behind it.
@@ -104,21 +100,17 @@ if name not in sys.modules:
 
 // InstallAndCall is Call for a kernel that may not have the module yet.
 func (m Module) InstallAndCall(title, fn string, args any) (code, marker string, err error) {
-	tail, key, err := arguments(fn, args, nil)
-	if err != nil {
-		return "", "", err
-	}
 	var packed bytes.Buffer
 	w := zlib.NewWriter(&packed)
 	w.Write([]byte(m.source)) // a Buffer takes everything
 	w.Close()
-	return titleLine(title) + "(__import__('builtins').exec(__import__('base64').b64decode('" + base64.StdEncoding.EncodeToString([]byte(installer)) +
-		"'), {'name': '" + m.name + "', 'code': '" + base64.StdEncoding.EncodeToString(packed.Bytes()) +
-		"'}), " + m.function() + tail + ")[1]", replyMarker(key), nil
+	return call(titleLine(title)+"(__import__('builtins').exec(__import__('base64').b64decode('"+base64.StdEncoding.EncodeToString([]byte(installer))+
+		"'), {'name': '"+m.name+"', 'code': '"+base64.StdEncoding.EncodeToString(packed.Bytes())+"'}), "+m.function(), fn, args, nil, ")[1]")
 }
 
-// arguments is the argument list of module.py's call: only literals without anything to escape.
-func arguments(fn string, args any, data []byte) (list, key string, err error) {
+// call puts the argument list of module.py's call between what calls and what follows: only literals without anything to escape. The
+// source is made in one piece, for it may be megabytes.
+func call(function, fn string, args any, data []byte, after string) (code, marker string, err error) {
 	if args == nil {
 		args = struct{}{}
 	}
@@ -126,17 +118,19 @@ func arguments(fn string, args any, data []byte) (list, key string, err error) {
 	if err != nil {
 		return "", "", fmt.Errorf("arguments of %s: %w", fn, err)
 	}
-	key = rand.Text()
-	buf := make([]byte, 0, 80+len(fn)+base64.StdEncoding.EncodedLen(len(raw))+base64.StdEncoding.EncodedLen(len(data)))
-	buf = append(buf, "('"+key+"', '"+fn+"', '"...)
-	start := len(buf)
-	buf = base64.StdEncoding.AppendEncode(buf, raw)
-	buf = append(buf, "', '"+check(fn+string(buf[start:]))...)
+	key := rand.Text()
+	list := base64.StdEncoding.EncodeToString(raw)
+	var b strings.Builder
+	b.Grow(len(function) + len(fn) + len(list) + base64.StdEncoding.EncodedLen(len(data)) + len(after) + 80)
+	b.WriteString(function + "('" + key + "', '" + fn + "', '" + list + "', '" + check(fn+list))
 	if data != nil {
-		buf = append(buf, "', '"...)
-		buf = base64.StdEncoding.AppendEncode(buf, data)
+		b.WriteString("', '")
+		w := base64.NewEncoder(base64.StdEncoding, &b)
+		w.Write(data) // a Builder takes everything
+		w.Close()
 	}
-	return string(append(buf, "')"...)), key, nil
+	b.WriteString("')" + after)
+	return b.String(), replyMarker(key), nil
 }
 
 // replyMarker is not what the cell's source spells, so that an echo of the source is no reply.

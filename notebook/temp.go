@@ -115,11 +115,18 @@ func (s *Scratch) Set(ctx context.Context, source string) error {
 		s.n.note(&s.temp, &next)
 		s.temp = next
 	}
-	_, err := ask(ctx, s.tab, bridge.UpdateCell, fmt.Appendf(nil, `{"cellId":%s,"content":%s}`, quoted(s.cell.ID), quoted(source)))
+	_, err := ask(ctx, s.tab, bridge.UpdateCell, updateArgs(s.cell.ID, source))
 	if err == nil {
 		s.cell.Source = source
 	}
 	return err
+}
+
+// updateArgs are the arguments of update_cell, in one piece of memory.
+func updateArgs(id, source string) []byte {
+	args := append(make([]byte, 0, len(source)+200), `{"cellId":`...)
+	args = append(appendQuoted(args, id), `,"content":`...)
+	return append(appendQuoted(args, source), '}')
 }
 
 // Run runs the cell as it is now. The caller holds the turn.

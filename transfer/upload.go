@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"colab-mcp/notebook"
 )
@@ -59,6 +60,7 @@ type upload struct {
 	overwrite bool
 	packed    bool
 	packer    packer
+	buf       []byte // of the chunk that is being prepared: one at a time
 }
 
 func (u *upload) run(ctx context.Context, f *Files) (Result, error) {
@@ -217,7 +219,8 @@ func (u *upload) prepare(ctx context.Context, cell int, off int64, size int) chu
 	if n <= 0 {
 		return chunk{off: off}
 	}
-	data := make([]byte, n)
+	u.buf = slices.Grow(u.buf[:0], n)
+	data := u.buf[:n]
 	if _, err := u.file.ReadAt(data, off); err != nil && err != io.EOF {
 		return chunk{err: u.local(err)}
 	}
