@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"colab-mcp/bridge"
@@ -154,7 +155,8 @@ type attempt struct {
 // attempt runs a cell once, with its deadline if it has one. The caller holds
 // the turn.
 func (m *Manager) attempt(ctx context.Context, j *Job, it *item, g *guard, a attempt) error {
-	if it.latest > 0 {
+	timed := it.latest > 0 && strings.TrimSpace(a.source) != "" // no hook sees a blank cell begin
+	if timed {
 		err := g.arm(ctx, m, a.tab, it.latest, a.source)
 		if errors.Is(err, errNotTaken) {
 			m.notTaken(j, it)
@@ -169,7 +171,7 @@ func (m *Manager) attempt(ctx context.Context, j *Job, it *item, g *guard, a att
 		err = m.begin(ctx, j, it, a.tab, c)
 	}
 	if err != nil {
-		if it.latest > 0 {
+		if timed {
 			g.fired(ctx) // disarms
 		}
 		return err
@@ -177,13 +179,13 @@ func (m *Manager) attempt(ctx context.Context, j *Job, it *item, g *guard, a att
 	ran, err := a.run()
 	if err != nil {
 		j.stop(it, ran.Result, err)
-		if it.latest > 0 && !unanswered(err) {
+		if timed && !unanswered(err) {
 			g.fired(ctx)
 		}
 		return err
 	}
 	var fired *notebook.Fired
-	if it.latest > 0 {
+	if timed {
 		fired = g.fired(ctx)
 	}
 	m.finish(j, it, ran, fired)

@@ -90,6 +90,17 @@ func TestDeadlineThatDoesNotHoldIsSaid(t *testing.T) { // issue 3, 6: the words 
 	})
 }
 
+func TestBlankCellNeedsNoDeadline(t *testing.T) { // issue 3, 6
+	virtual(t, setup{}, func(d *desk) {
+		d.fill(" \n")
+		kernel := withDeadlines(d.far().Kernel)
+		kernel.late = true
+		got := as[cellsAnswer](t, d.call("run_cells", with{"start": 0, "timeout_s": 60}))
+		equal(t, "cell", []string{got.Cells[0].Status, got.Cells[0].Note}, []string{"ok", ""})
+		equal(t, "calls", kernel.calls, nil)
+	})
+}
+
 func TestCancelWhileTheDeadlineIsSet(t *testing.T) { // C13: what was not begun is not run
 	virtual(t, setup{}, func(d *desk) {
 		ids := d.fill("print never")
