@@ -3,6 +3,7 @@ package bridge
 import (
 	_ "embed"
 	"encoding/json"
+	"slices"
 )
 
 // Tool is one tool as an MCP server lists it.
@@ -34,6 +35,16 @@ func Catalog() []Tool {
 		panic("bridge: catalog.json: " + err.Error())
 	}
 	return tools
+}
+
+// Known is the captured definition of a tool, if it is one of the seven.
+func Known(name string) (Tool, bool) {
+	tools := Catalog()
+	i := slices.IndexFunc(tools, func(t Tool) bool { return t.Name == name })
+	if i < 0 {
+		return Tool{}, false
+	}
+	return tools[i], true
 }
 
 // readOnly tells the tools that may be asked again when an answer was lost.

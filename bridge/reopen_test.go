@@ -421,3 +421,18 @@ func TestSavedPortThatIsTakenIsReplaced(t *testing.T) {
 		}
 	})
 }
+
+// A call that cannot be right opens no browser for it.
+func TestWrongCallOpensNoBrowser(t *testing.T) {
+	withAgent(t, bridge.Options{}, func(t *testing.T, a *agent) {
+		a.openWith(bookA).Drop()
+		for tool, args := range map[string]string{"get_cells": `{"cellIndexStart":"two"}`, "update_cell": `{"cellId":"x"}`, "add_code_cell": `{"code":"1","frob":2}`} {
+			if r := a.call(tool, args); !r.IsError || strings.Contains(r.text(), "no Colab tab") {
+				t.Errorf("%s: %+v", tool, r)
+			}
+		}
+		if l := a.links(); len(l) != 1 {
+			t.Errorf("%d links were opened, want the first alone", len(l))
+		}
+	})
+}

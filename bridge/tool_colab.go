@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"slices"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
@@ -51,8 +50,7 @@ func addCallColabTool(tb *Toolbox) {
 		Description: "Calls any tool that the connected Colab tab lists, for tools this server has no own entry for, and returns the tab's answer unchanged.",
 		Annotations: Hints("Call a tool of the tab", false, true, false, true),
 	}, func(ctx context.Context, c *Call, p callParamsOf) (*mcp.CallToolResult, error) {
-		seven := slices.ContainsFunc(Catalog(), func(t Tool) bool { return t.Name == p.Name })
-		if tb.Owns(p.Name) && !seven {
+		if _, tabs := Known(p.Name); tb.Owns(p.Name) && !tabs {
 			return nil, &ArgumentError{"call_colab_tool", fmt.Sprintf("%s is a tool of this server, not of the tab: call it directly", p.Name)}
 		}
 		return tb.Relay(p.Name)(ctx, c, p.Arguments)

@@ -52,8 +52,8 @@ func (tb *Toolbox) Follow(tools []Tool) {
 			continue
 		}
 		def := t
-		if i := slices.IndexFunc(Catalog(), func(k Tool) bool { return k.Name == name }); i >= 0 {
-			def.Description = Catalog()[i].Description
+		if ours, ok := Known(name); ok {
+			def.Description = ours.Description
 		}
 		tb.set(relayTool(def), relaxed(name, def), tb.Relay(name))
 	}
@@ -61,8 +61,7 @@ func (tb *Toolbox) Follow(tools []Tool) {
 		if _, stays := want[name]; stays {
 			continue
 		}
-		if i := slices.IndexFunc(Catalog(), func(k Tool) bool { return k.Name == name }); i >= 0 {
-			def := Catalog()[i]
+		if def, ok := Known(name); ok {
 			tb.set(relayTool(def), ParseParams(def.InputSchema), tb.Relay(name))
 		} else {
 			tb.Server.RemoveTools(name)
@@ -76,6 +75,17 @@ func (tb *Toolbox) Lists(name string) bool {
 	defer tb.live.mu.Unlock()
 	_, live := tb.live.shown[name]
 	return live || tb.Owns(name)
+}
+
+// shown is the parameters of a tab's tool as the visible list has them.
+func (tb *Toolbox) shown(name string) (Params, bool) {
+	tb.live.mu.Lock()
+	defer tb.live.mu.Unlock()
+	if def, ok := tb.live.shown[name]; ok {
+		return relaxed(name, def), true
+	}
+	def, ok := Known(name)
+	return ParseParams(def.InputSchema), ok
 }
 
 // relaxed is a live schema with the defaults that we fill in.
@@ -93,11 +103,11 @@ func relaxed(tool string, def Tool) Params {
 // differs reports whether a tab lists one of the seven with other parameters
 // than the captured ones. Composites of ours are not the tab's to change.
 func differs(live Tool) bool {
-	i := slices.IndexFunc(Catalog(), func(k Tool) bool { return k.Name == live.Name })
-	if i < 0 {
+	known, ok := Known(live.Name)
+	if !ok {
 		return false
 	}
-	ours, theirs := ParseParams(Catalog()[i].InputSchema), relaxed(live.Name, live)
+	ours, theirs := ParseParams(known.InputSchema), relaxed(live.Name, live)
 	return len(ours) != len(theirs) || slices.ContainsFunc(ours, func(a Param) bool {
 		b, ok := theirs.Find(a.Name)
 		return !ok || a.Type != b.Type || a.Required != b.Required || !slices.Equal(a.Enum, b.Enum)

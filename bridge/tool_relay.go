@@ -38,6 +38,11 @@ func relayTool(def Tool) *mcp.Tool {
 // may run code goes through tb.Run.
 func (tb *Toolbox) Relay(tool string) handler {
 	return func(ctx context.Context, c *Call, args json.RawMessage) (*mcp.CallToolResult, error) {
+		if params, ok := tb.shown(tool); ok && tb.Bridge.Live() == nil { // a wrong call opens no browser
+			if _, err := params.Normalize(tool, args); err != nil {
+				return nil, err
+			}
+		}
 		tab, err := tb.Bridge.Tab(ctx, c.Progress.Waiting)
 		if err != nil {
 			return nil, err

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"slices"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -14,8 +13,8 @@ import (
 // addRunCodeCell adds the tab's own run tool: its answer is the tab's, but it
 // is a job like any run.
 func (t *tools) addRunCodeCell() {
-	i := slices.IndexFunc(bridge.Catalog(), func(d bridge.Tool) bool { return d.Name == bridge.RunCodeCell })
-	bridge.AddRelay(t.tb, bridge.Catalog()[i])
+	def, _ := bridge.Known(bridge.RunCodeCell)
+	bridge.AddRelay(t.tb, def)
 }
 
 // relay carries a tool of the tab that may run code. Its arguments are checked.

@@ -64,7 +64,7 @@ func (p *probe) tools() (string, error) {
 	}
 	tools := p.tab.Tools()
 	for _, t := range tools {
-		if !slices.ContainsFunc(bridge.Catalog(), func(k bridge.Tool) bool { return k.Name == t.Name }) {
+		if _, known := bridge.Known(t.Name); !known {
 			odd = append(odd, "new: "+t.Name)
 		}
 	}
