@@ -44,7 +44,10 @@ def execute(client, code):
             count = content["execution_count"]
         if kind in ("stream", "error", "execute_result", "display_data"):
             outputs.append(dict(content, output_type=kind))
-    return outputs, count, client.get_shell_msg(timeout=60)["content"]["status"]
+    while True:
+        reply = client.get_shell_msg(timeout=60)
+        if reply["parent_header"].get("msg_id") == sent:  # a slow start leaves answers to wait_for_ready's questions
+            return outputs, count, reply["content"]["status"]
 
 
 def ipykernel():
