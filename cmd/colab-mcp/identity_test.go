@@ -450,7 +450,7 @@ func TestIdentityModes(t *testing.T) {
 	second := serve(t, dir)
 	second.connect(second.ask(oneNotebook), tabtest.Knobs{})
 	second.call("run_code", args{"code": "print x"})
-	for _, name := range []string{"", connectionFile, "logs", "logs/colab-mcp.log", "jobs", "outputs", "temps"} {
+	for _, name := range []string{"", connectionFile, "logs", "logs/colab-mcp.log", "jobs", "outputs", "temps", "transfers"} {
 		fi, err := os.Stat(filepath.Join(dir, name))
 		if err != nil || fi.Mode().Perm()&0o077 != 0 {
 			t.Errorf("%q: %v, %v", name, fi.Mode(), err)
