@@ -128,6 +128,8 @@ func (m *Manager) tryItem(ctx context.Context, j *Job, it *item, g *guard) error
 	case before.Type != notebook.Code:
 		j.set(it, notebook.StatusNotCode)
 		return nil
+	case m.ranAfterAll(j, it, before):
+		return nil
 	}
 	before.Outputs = nil // of an earlier run: not held while this one runs
 	err = m.attempt(ctx, j, it, g, attempt{
@@ -142,6 +144,20 @@ func (m *Manager) tryItem(ctx context.Context, j *Job, it *item, g *guard) error
 		}
 	}
 	return err
+}
+
+// ranAfterAll looks, before a cell is tried again, whether it has a count by
+// now: a page may show it late, and a cell that ran is not run again.
+func (m *Manager) ranAfterAll(j *Job, it *item, now notebook.Cell) bool {
+	j.mu.Lock()
+	tried := !it.began.IsZero()
+	took := time.Since(it.began)
+	late := tried && ended(it.cell, now)
+	j.mu.Unlock()
+	if late {
+		m.finish(j, it, notebook.Ran{Outputs: now.Outputs, Count: now.ExecutionCount, Took: took}, nil)
+	}
+	return late
 }
 
 // attempt is how one cell is run once.

@@ -66,6 +66,12 @@ func (m *Manager) tryCode(ctx context.Context, j *Job, it *item, s *notebook.Scr
 		return err
 	}
 	defer turn.Leave()
+	if !it.began.IsZero() {
+		now, ok, err := notebook.Find(ctx, s.Tab(), s.ID(), s.Cell().Index)
+		if err != nil || ok && m.ranAfterAll(j, it, now) {
+			return err
+		}
+	}
 	g := guard{scratch: s, tab: s.Tab()}
 	if a.keep {
 		g = guard{} // what the guard's cell says must not stand under the user's

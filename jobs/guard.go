@@ -54,12 +54,22 @@ func (g *guard) arm(ctx context.Context, m *Manager, tab *bridge.Tab, after time
 func (g *guard) fired(ctx context.Context) *notebook.Fired {
 	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), sideTime)
 	defer stop()
-	var f notebook.Fired
-	if err := notebook.Kernel.Do(ctx, g.run, guardTitle, "fired", notebook.Token{Token: g.token}, &f); err != nil {
-		return nil
+	for range askFired {
+		var f notebook.Fired
+		err := notebook.Kernel.Do(ctx, g.run, guardTitle, "fired", notebook.Token{Token: g.token}, &f)
+		if err == nil {
+			return &f
+		}
+		if !errors.Is(err, errNotTaken) {
+			return nil
+		}
 	}
-	return &f
+	return nil
 }
+
+// askFired is how often the kernel is asked: right behind an exception, such as
+// the deadline's own, it may drop a cell.
+const askFired = 3
 
 func (g *guard) run(ctx context.Context, code string) ([]notebook.Output, error) {
 	if err := g.scratch.Set(ctx, code); err != nil {

@@ -203,3 +203,39 @@ func TestDialogOpenFromTheStart(t *testing.T) { // tab-protocol 4
 		equal(t, "ran", len(d.ran()), 0)
 	})
 }
+
+// ipykernel drops what comes right behind an exception: the kernel lives, so
+// nothing died, and the cell is tried again.
+func TestCellThatALivingKernelDroppedIsTriedAgain(t *testing.T) { // design 6
+	virtual(t, setup{}, func(d *desk) {
+		ids := d.fill("error ValueError x", "empty")
+		d.tool("run_code", with{"code": "print first"})
+		run := d.start("run_cells", with{"cell_ids": ids, "stop_on_error": false})
+		time.Sleep(500 * time.Millisecond)
+		d.tool("update_cell", with{"cellId": ids[1], "content": "print taken"})
+		got := as[cellsAnswer](t, run.wait())
+		equal(t, "statuses", statuses(got.Cells), []string{"error", "ok"})
+		equal(t, "output", got.Cells[1].Stdout, "taken\n")
+		equal(t, "restarted", got.Cells[1].Restarted, false)
+		equal(t, "left behind", len(d.temporary(ids...)), 0)
+	})
+}
+
+// A page may show the count of a silent run late; the cell is not run again.
+func TestCellWhoseCountComesLateIsNotRunAgain(t *testing.T) { // design 4, 6
+	virtual(t, setup{}, func(d *desk) {
+		ids := d.fill("silent")
+		d.far().Kernel.On("silent", func(context.Context, string, tabtest.Screen) {
+			d.far().Set(func(k *tabtest.Knobs) {
+				k.Answer = map[string]string{"get_cells": `{"content":[],"structuredContent":{"cells":[{"cell_type":"code","id":"` + ids[0] + `","source":"silent","execution_count":null,"outputs":[]}]}}`}
+			})
+		})
+		run := d.start("run_cells", with{"cell_ids": ids})
+		time.Sleep(500 * time.Millisecond)
+		d.far().Set(func(k *tabtest.Knobs) { k.Answer = nil })
+		got := as[cellsAnswer](t, run.wait())
+		equal(t, "status", statuses(got.Cells), []string{"ok"})
+		equal(t, "count", *got.Cells[0].ExecutionCount, 1)
+		equal(t, "ran", d.ran(), []string{"silent"})
+	})
+}

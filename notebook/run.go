@@ -83,11 +83,9 @@ func (n *Notebook) check(tab *bridge.Tab, before Cell, ran *Ran) {
 	switch {
 	case strings.TrimSpace(before.Source) == "": // a blank cell runs without being counted
 	case !after.HasCount: // this tab does not say
-	case after.ExecutionCount == nil && (n.forgetRuntime() || silent && ran.Took > atOnce):
-		ran.Died = true // this runtime gives counts, and gave none
 	case after.ExecutionCount == nil:
-		ran.NotRun = silent
-	case silent && before.ExecutionCount != nil && *before.ExecutionCount == *after.ExecutionCount && !n.isLast(tab, *after.ExecutionCount):
+		n.uncountedEnd(tab, ran, silent)
+	case silent && before.ExecutionCount != nil && *before.ExecutionCount == *after.ExecutionCount && n.below(tab, *after.ExecutionCount):
 		ran.NotRun = true
 	default:
 		ran.Restarted = n.counted(after.ExecutionCount)
@@ -97,27 +95,57 @@ func (n *Notebook) check(tab *bridge.Tab, before Cell, ran *Ran) {
 // atOnce is how soon a tab answers that does not run the cell at all.
 const atOnce = 10 * time.Second
 
-// isLast finds out whether the kernel has given a count, for a cell that shows
-// the same one as before it was asked to run: a notebook saved with its counts
-// does that on a fresh kernel, and so does one whose runtime takes nothing. A
-// temporary cell tells: the next count is higher. If that cannot be had, the
-// cell counts as run, for running one twice is the worse mistake.
-func (n *Notebook) isLast(tab *bridge.Tab, count int) bool {
+// uncountedEnd finds out what it means that a run ended without a count.
+func (n *Notebook) uncountedEnd(tab *bridge.Tab, ran *Ran, silent bool) {
+	last := n.lastCount()
+	count, asked := 0, false
+	if last > 0 {
+		count, asked = n.next(tab)
+	}
+	switch {
+	case asked && count > last && silent && ran.Took <= atOnce:
+		// The kernel is the one it was and did not take the cell: ipykernel
+		// drops what comes right behind an exception.
+		ran.NotRun = true
+	case asked && count > last: // it ran, by all signs but the count
+	case last > 0, silent && ran.Took > atOnce:
+		ran.Died = true // counts were given, and are not any more
+		n.forgetRuntime()
+	default:
+		ran.NotRun = silent
+	}
+}
+
+// below reports whether the kernel has not come to a count yet, for a cell
+// that shows the same one as before its run: a notebook saved with its counts
+// does that on a fresh kernel too. A kernel that cannot be asked has, for
+// running a cell twice is the worse mistake.
+func (n *Notebook) below(tab *bridge.Tab, count int) bool {
+	next, asked := n.next(tab)
+	return asked && next <= count
+}
+
+// next is the execution count that the kernel gives to a temporary cell, 0 for
+// one that takes none.
+func (n *Notebook) next(tab *bridge.Tab) (count int, asked bool) {
 	ctx, stop := context.WithTimeout(context.Background(), 30*time.Second)
 	defer stop()
 	s, err := n.Scratch(ctx, tab, "", "#@title colab-mcp · does the runtime run?")
 	if err != nil {
-		return true
+		return 0, false
 	}
 	defer s.Drop(ctx) // what cannot be deleted now is swept later
 	if _, err := tab.Run(bridge.RunCodeCell, fmt.Appendf(nil, `{"cellId":%s}`, quoted(s.ID())), nil); err != nil {
-		return true
+		return 0, false
 	}
 	c, ok, err := Find(ctx, tab, s.ID(), s.cell.Index)
 	if err != nil || !ok {
-		return true
+		return 0, false
 	}
-	return c.ExecutionCount != nil && *c.ExecutionCount > count
+	if c.ExecutionCount == nil {
+		return 0, true
+	}
+	return *c.ExecutionCount, true
 }
 
 // counted notes an execution count and reports whether it went back, which
@@ -154,11 +182,17 @@ func (n *Notebook) Unsaid(ran Ran) {
 	n.anew = n.anew || ran.Restarted || ran.Died
 }
 
-// forgetRuntime reports whether this runtime has given counts, and expects a
-// new one.
-func (n *Notebook) forgetRuntime() (known bool) {
+// lastCount is the last execution count of this runtime, 0 if none was seen.
+func (n *Notebook) lastCount() int {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	known, n.last = n.last > 0, 0
-	return known
+	n.here()
+	return n.last
+}
+
+// forgetRuntime expects a new one.
+func (n *Notebook) forgetRuntime() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.last = 0
 }
