@@ -235,7 +235,9 @@ func TestCellWhoseCountComesLateIsNotRunAgain(t *testing.T) { // design 4, 6
 		d.far().Set(func(k *tabtest.Knobs) { k.Answer = nil })
 		got := as[cellsAnswer](t, run.wait())
 		equal(t, "status", statuses(got.Cells), []string{"ok"})
-		equal(t, "count", *got.Cells[0].ExecutionCount, 1)
 		equal(t, "ran", d.ran(), []string{"silent"})
+		if n := got.Cells[0].ExecutionCount; n == nil || *n != 1 {
+			t.Errorf("count: %v", n)
+		}
 	})
 }
