@@ -32,6 +32,9 @@ type argument struct {
 //
 // The error is a *[ArgumentError].
 func (ps Params) Normalize(tool string, raw json.RawMessage) (json.RawMessage, error) {
+	if string(raw) == "{}" && !slices.ContainsFunc(ps, func(p Param) bool { return p.Required }) {
+		return raw, nil
+	}
 	list, changed, err := splitArguments(tool, raw)
 	if err != nil {
 		return nil, err

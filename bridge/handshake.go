@@ -177,7 +177,34 @@ func (t *Tab) Tools() []Tool {
 func (t *Tab) setTools(tools []Tool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.tools = tools
+	t.tools, t.parsed = tools, map[string]parsedTool{}
+}
+
+// parsedTool is what every call of a tool needs of its definition.
+type parsedTool struct {
+	params Params
+	filled map[string]json.RawMessage // see defaults
+	opaque bool                       // nothing is said of its parameters
+}
+
+// parse is a tool's definition as its calls need it, if the tab lists the
+// tool. It is not the caller's to change.
+func (t *Tab) parse(name string) (p parsedTool, ok bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if p, ok = t.parsed[name]; ok {
+		return p, true
+	}
+	i := slices.IndexFunc(t.tools, func(o Tool) bool { return o.Name == name })
+	if i < 0 {
+		return p, false
+	}
+	schema := t.tools[i].InputSchema
+	p.params, p.opaque = ParseParams(schema), undescribed(schema)
+	p.filled = defaults(name, p.params)
+	p.params.relax(p.filled)
+	t.parsed[name] = p
+	return p, true
 }
 
 // Needs returns a *[MissingToolError] unless the tab lists all these tools. An

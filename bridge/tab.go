@@ -65,8 +65,9 @@ type Tab struct {
 	refresh chan struct{}         // the tab says that its tools changed
 	onLog   func(json.RawMessage) // params of notifications/message
 
-	mu    sync.Mutex // guards all below
-	tools []Tool
+	mu     sync.Mutex // guards all below
+	tools  []Tool
+	parsed map[string]parsedTool // of tools, by name, as far as called
 }
 
 // Gone is closed when the connection is over.

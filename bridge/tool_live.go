@@ -3,6 +3,7 @@ package bridge
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"maps"
 	"regexp"
 	"slices"
@@ -91,13 +92,17 @@ func (tb *Toolbox) shown(name string) (Params, bool) {
 // relaxed is a live schema with the defaults that we fill in.
 func relaxed(tool string, def Tool) Params {
 	params := ParseParams(def.InputSchema)
-	filled := defaults(tool, params)
-	for i, p := range params {
+	params.relax(defaults(tool, params))
+	return params
+}
+
+// relax makes the parameters that have a default optional.
+func (ps Params) relax(filled map[string]json.RawMessage) {
+	for i, p := range ps {
 		if _, ok := filled[p.Name]; ok {
-			params[i].Required = false
+			ps[i].Required = false
 		}
 	}
-	return params
 }
 
 // differs reports whether a tab lists one of the seven with other parameters

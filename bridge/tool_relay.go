@@ -93,20 +93,14 @@ func (c *Call) relayProgress() func(json.RawMessage) {
 // Arguments makes a call's arguments what the live tab accepts: checked by its
 // schema, with the defaults that our list promises.
 func Arguments(tab *Tab, tool string, args json.RawMessage) (json.RawMessage, error) {
-	if err := tab.Needs(tool); err != nil {
-		return nil, err
+	def, ok := tab.parse(tool)
+	if !ok {
+		return nil, tab.Needs(tool)
 	}
-	live, _ := tab.Lists(tool)
-	if undescribed(live.InputSchema) {
+	if def.opaque {
 		return withoutExtra(tool, args)
 	}
-	params := ParseParams(live.InputSchema)
-	filled := defaults(tool, params)
-	for i, p := range params {
-		if _, ok := filled[p.Name]; ok {
-			params[i].Required = false
-		}
-	}
+	params, filled := def.params, def.filled
 	args, err := params.Normalize(tool, args)
 	if err != nil || len(filled) == 0 {
 		return args, err

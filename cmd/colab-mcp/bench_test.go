@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
@@ -18,6 +19,8 @@ import (
 	"time"
 
 	"github.com/coder/websocket"
+
+	"colab-mcp/bridge"
 )
 
 // The bench compares, in one run, a call relayed by the real program with a
@@ -229,7 +232,11 @@ func benchTab(b *testing.B, link string, answer []byte) *websocket.Conn {
 	if err != nil {
 		b.Fatal(err)
 	}
-	list := []byte(`{"tools":[{"name":"get_cells","inputSchema":{"type":"object","properties":{}}}]}`)
+	tools, err := json.Marshal(bridge.Catalog())
+	if err != nil {
+		b.Fatal(err)
+	}
+	list := fmt.Appendf(nil, `{"tools":%s}`, tools)
 	hello := []byte(`{"protocolVersion":"2025-06-18","capabilities":{},"serverInfo":{"name":"bench","version":"1"}}`)
 	id := regexp.MustCompile(`"id":(\d+)`)
 	go func() {
