@@ -27,7 +27,10 @@ import (
 // bare WebSocket that echoes the same bytes: what a relay must take in and give
 // out, and nothing else. Ratios are what counts; the times are this machine's.
 
-// BenchmarkRelay relays get_cells with answers of several sizes.
+// BenchmarkRelay relays get_cells with answers of several sizes. The limit is
+// an echo within one process; "between" is one between two, which every relay
+// crosses four times: waking a process on an idle core takes longer than all
+// work on a small answer.
 func BenchmarkRelay(b *testing.B) {
 	for _, c := range []struct {
 		name        string
@@ -35,33 +38,37 @@ func BenchmarkRelay(b *testing.B) {
 	}{{"64B", 64, 2000}, {"1MiB", 1 << 20, 60}, {"16MiB", 16 << 20, 12}} {
 		b.Run(c.name, func(b *testing.B) {
 			for b.Loop() {
-				relay, limit := medians(b, c.size, c.calls)
-				b.ReportMetric(float64(limit.Microseconds()), "limit-µs")
-				b.ReportMetric(float64(relay.Microseconds()), "relay-µs")
-				b.ReportMetric(float64(relay)/float64(limit), "ratio")
+				m := medians(b, c.size, c.calls)
+				b.ReportMetric(float64(m.limit.Microseconds()), "limit-µs")
+				b.ReportMetric(float64(m.between.Microseconds()), "between-µs")
+				b.ReportMetric(float64(m.relay.Microseconds()), "relay-µs")
+				b.ReportMetric(float64(m.relay)/float64(m.limit), "of-limit")
+				b.ReportMetric(float64(m.relay)/float64(m.between), "of-between")
 				b.ReportMetric(0, "ns/op")
 			}
 		})
 	}
 }
 
-// medians measures both sides turn and turn about.
-func medians(b *testing.B, size, calls int) (relay, limit time.Duration) {
+type relayTimes struct{ relay, limit, between time.Duration }
+
+// medians measures all sides turn and turn about.
+func medians(b *testing.B, size, calls int) relayTimes {
 	answer := benchAnswer(size)
-	bare := newBareSocket(b, answer)
+	within := newBareSocket(b, echoWithin(b), answer)
+	between := newBareSocket(b, echoBetween(b), answer)
 	p := newBenchProcess(b, answer)
-	var relays, limits []time.Duration
+	var times [3][]time.Duration
 	for i := range calls + calls/10 {
-		began := time.Now()
-		bare.echo(b)
-		middle := time.Now()
-		p.call(b, "get_cells")
-		if i >= calls/10 { // the first are for warming up
-			limits = append(limits, middle.Sub(began))
-			relays = append(relays, time.Since(middle))
+		for side, ask := range []func(){func() { within.echo(b) }, func() { between.echo(b) }, func() { p.call(b, "get_cells") }} {
+			began := time.Now()
+			ask()
+			if i >= calls/10 { // the first are for warming up
+				times[side] = append(times[side], time.Since(began))
+			}
 		}
 	}
-	return median(relays), median(limits)
+	return relayTimes{limit: median(times[0]), between: median(times[1]), relay: median(times[2])}
 }
 
 // BenchmarkMemory is the peak of resident memory of a fresh process after one
@@ -134,31 +141,66 @@ type bareSocket struct {
 	bytes []byte
 }
 
-func newBareSocket(b *testing.B, answer []byte) *bareSocket {
-	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		c, err := websocket.Accept(w, r, nil)
-		if err != nil {
-			return
-		}
-		defer c.CloseNow()
-		c.SetReadLimit(-1)
-		for {
-			_, frame, err := c.Read(r.Context())
-			if err != nil || c.Write(r.Context(), websocket.MessageText, frame) != nil {
-				return
-			}
-		}
-	}))
-	c, _, err := websocket.Dial(context.Background(), srv.URL, nil)
+func newBareSocket(b *testing.B, url string, answer []byte) *bareSocket {
+	c, _, err := websocket.Dial(context.Background(), url, nil)
 	if err != nil {
 		b.Fatal(err)
 	}
 	c.SetReadLimit(-1)
-	b.Cleanup(func() {
-		c.CloseNow()
-		srv.Close()
-	})
+	b.Cleanup(func() { c.CloseNow() })
 	return &bareSocket{c, answer}
+}
+
+// echoHandler gives back what comes over a WebSocket.
+func echoHandler(w http.ResponseWriter, r *http.Request) {
+	c, err := websocket.Accept(w, r, nil)
+	if err != nil {
+		return
+	}
+	defer c.CloseNow()
+	c.SetReadLimit(-1)
+	for {
+		_, frame, err := c.Read(r.Context())
+		if err != nil || c.Write(r.Context(), websocket.MessageText, frame) != nil {
+			return
+		}
+	}
+}
+
+// echoWithin is the URL of an echo in this process.
+func echoWithin(b *testing.B) string {
+	srv := httptest.NewServer(http.HandlerFunc(echoHandler))
+	b.Cleanup(srv.Close)
+	return srv.URL
+}
+
+// echoSocket is the command of an echo in a process of its own, which says its
+// URL and ends with its stdin.
+const echoSocket = "echo-socket"
+
+func serveEcho() {
+	srv := httptest.NewServer(http.HandlerFunc(echoHandler))
+	fmt.Println(srv.URL)
+	io.Copy(io.Discard, os.Stdin)
+}
+
+// echoBetween is the URL of an echo in another process.
+func echoBetween(b *testing.B) string {
+	cmd := exec.Command(echoSocket)
+	in, _ := cmd.StdinPipe()
+	out, _ := cmd.StdoutPipe()
+	if err := cmd.Start(); err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() {
+		in.Close()
+		cmd.Wait()
+	})
+	var url string
+	if _, err := fmt.Fscan(out, &url); err != nil {
+		b.Fatal(err)
+	}
+	return url
 }
 
 func (s *bareSocket) echo(b *testing.B) {

@@ -15,6 +15,7 @@ import (
 func TestMain(m *testing.M) {
 	testscript.Main(leakless{m}, map[string]func(){
 		"colab-mcp": main,
+		echoSocket:  serveEcho,
 		handOver:    func() { os.Exit(handOverLink(os.Args[1:])) },
 	})
 }
