@@ -41,7 +41,7 @@ func (j *Job) shoot(all bool) shot {
 	}
 	j.mu.Unlock()
 	for _, one := range list {
-		v := j.m.whole(one.view, one.ref)
+		v := j.m.filled(one.view, one.ref)
 		s.views = append(s.views, &v)
 		if one.ref != "" {
 			s.refs[&v] = one.ref

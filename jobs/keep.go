@@ -36,15 +36,25 @@ func (m *Manager) keep(it *item, outs []notebook.Output, shown notebook.Rendered
 	}
 }
 
-// store keeps a document under a new reference.
+// store keeps a document under a new reference, and beside it the ends of its
+// texts: a status of many large cells reads only those.
 func (m *Manager) store(k notebook.Kept) (ref string, err error) {
 	raw, err := json.Marshal(k)
 	if err != nil {
 		return "", err
 	}
+	ends, err := json.Marshal(k.Ends())
+	if err != nil {
+		return "", err
+	}
 	ref = "out-" + uuid.NewString()[:8]
-	return ref, m.opts.Outputs.Put(ref, raw)
+	if err := m.opts.Outputs.Put(ref, raw); err != nil {
+		return "", err
+	}
+	return ref, m.opts.Outputs.Put(ref+endsSuffix, ends)
 }
+
+const endsSuffix = ".ends"
 
 // fetch reads what was kept; the error is a *[NotFoundError].
 func (m *Manager) fetch(ref string) (notebook.Kept, error) {
@@ -59,25 +69,22 @@ func (m *Manager) fetch(ref string) (notebook.Kept, error) {
 	return k, nil
 }
 
-// whole is the view with all its text.
-func (m *Manager) whole(v notebook.View, ref string) notebook.View {
+// filled is the view with its texts, as much of them as a result may show.
+func (m *Manager) filled(v notebook.View, ref string) notebook.View {
 	if ref == "" {
 		return v
 	}
-	k, err := m.fetch(ref)
-	if err != nil {
+	var ends map[string]notebook.Ends
+	var raw []byte
+	err := error(&NotFoundError{"output", ref})
+	if m.opts.Outputs != nil {
+		raw, err = m.opts.Outputs.Get(ref + endsSuffix)
+	}
+	if err != nil || json.Unmarshal(raw, &ends) != nil {
 		v.AddNote("its output is no longer kept")
 		return v
 	}
-	v.Stdout, v.Stderr, v.Result = k.Streams["stdout"], k.Streams["stderr"], k.Streams["result"]
-	if v.Error != nil {
-		e := *v.Error
-		e.Traceback = k.Streams["traceback"]
-		if e.Value == "" {
-			e.Value = k.Streams["value"]
-		}
-		v.Error = &e
-	}
+	v.Fill(ends)
 	return v
 }
 

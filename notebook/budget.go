@@ -46,7 +46,7 @@ func Fit(views []*View, budget int, layout func(shown []*View, leftOut int) any,
 	for _, v := range views {
 		f.items = append(f.items, newItem(v, f.noteRoom))
 	}
-	if f.whole() <= budget {
+	if f.whole() <= budget && !f.gapped() {
 		f.uncut()
 		if b, n, err := f.encode(); err != nil || n <= budget {
 			return b, err
@@ -109,7 +109,8 @@ type item struct {
 type passage struct {
 	name  string // as in Truncated and in Kept
 	whole string
-	cost  int // runes in JSON
+	cost  int  // runes in JSON
+	gap   Ends // what whole lacks, if anything
 	error bool
 	field func(*View) *string
 }
@@ -151,7 +152,8 @@ func newItem(v *View, noteRoom int) *item {
 			continue
 		}
 		p.whole = strings.ToValidUTF8(*field, "\uFFFD")
-		p.cost = jsonCost(p.whole) + keyCost
+		p.gap = v.ends[p.name]
+		p.cost = jsonCost(p.whole) + p.gap.Gap + keyCost
 		*field = ""
 		it.texts = append(it.texts, &p)
 	}
@@ -185,6 +187,13 @@ func (f *fitting) whole() (n int) {
 		}
 	}
 	return n
+}
+
+// gapped reports whether a text is not all here.
+func (f *fitting) gapped() bool { return slices.ContainsFunc(f.items, (*item).gapped) }
+
+func (it *item) gapped() bool {
+	return slices.ContainsFunc(it.texts, func(p *passage) bool { return p.gap.Gap > 0 })
 }
 
 // uncut shows every text.

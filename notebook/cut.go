@@ -8,17 +8,24 @@ import (
 // cutMiddle is the head and the tail of s with a line between them that says
 // how many bytes are omitted, in at most room runes of JSON; and that number.
 // head is the head's part of the room in fifths. Cuts fall between lines where
-// lines are short, else between runes. Without room for the line it is "".
-func cutMiddle(s string, room, head int, marker func(omitted int) string) (string, int) {
-	room -= jsonCost(marker(len(s))) + 2*len(`\n`)
+// lines are short, else between runes. Without room for the line it is "". Where
+// s has a gap, the cut is around it.
+func cutMiddle(s string, gap Ends, room, head int, marker func(omitted int) string) (string, int) {
+	room -= jsonCost(marker(len(s)+gap.Gap)) + 2*len(`\n`)
 	if room < 0 {
-		return "", len(s)
+		return "", len(s) + gap.Gap
 	}
-	end := lineEnd(s, within(s, room*head/5))
-	rest := s[end:]
+	first, rest := s, s
+	if gap.Gap > 0 {
+		first = s[:gap.At]
+	}
+	end := lineEnd(first, within(first, room*head/5))
+	if rest = s[end:]; gap.Gap > 0 {
+		rest = s[gap.At:]
+	}
 	start := lineStart(rest, withinTail(rest, room-jsonCost(s[:end])))
 	tail := rest[start:]
-	omitted := len(s) - end - len(tail)
+	omitted := len(s) + gap.Gap - end - len(tail)
 
 	var b strings.Builder
 	b.WriteString(s[:end])

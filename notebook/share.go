@@ -71,7 +71,7 @@ func (it *item) fit(grant int, f *fitting) {
 			urgent[i] = p.cost
 		}
 	}
-	if it.cost() > grant {
+	if it.cost() > grant || it.gapped() {
 		grant -= it.rest(f)
 	}
 	for i, n := range twice(whole, urgent, grant, 2) {
@@ -109,14 +109,14 @@ func (it *item) rest(f *fitting) int {
 
 // fit is the passage in at most grant runes, and how many bytes are omitted.
 func (p *passage) fit(grant int, ref string) (string, int) {
-	if p.cost <= grant {
+	if p.cost <= grant && p.gap.Gap == 0 {
 		return p.whole, 0
 	}
 	head := 2 // fifths
 	if p.error {
 		head = 1
 	}
-	return cutMiddle(p.whole, grant-keyCost, head, func(omitted int) string {
+	return cutMiddle(p.whole, p.gap, grant-keyCost, head, func(omitted int) string {
 		if ref == "" {
 			return fmt.Sprintf("… %s omitted …", bytesText(omitted))
 		}

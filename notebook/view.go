@@ -38,6 +38,8 @@ type View struct {
 	// KernelRestarted says that the execution count went back: variables are
 	// gone.
 	KernelRestarted bool `json:"kernel_restarted,omitempty"`
+
+	ends map[string]Ends // what Fill left out, by text
 }
 
 // Show fills v from what the cell said. An exception makes the status error;
