@@ -2,6 +2,7 @@ package bridge_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"net"
 	"strings"
@@ -433,6 +434,25 @@ func TestWrongCallOpensNoBrowser(t *testing.T) {
 		}
 		if l := a.links(); len(l) != 1 {
 			t.Errorf("%d links were opened, want the first alone", len(l))
+		}
+	})
+}
+
+// A tool of the tab that says nothing of its parameters takes anything, also
+// when the tab has to be opened for it.
+func TestToolOfUnknownParametersIsReopenedFor(t *testing.T) {
+	withAgent(t, bridge.Options{}, func(t *testing.T, a *agent) {
+		odd := tabtest.Knobs{ExtraTools: []json.RawMessage{tabtest.Tool("odd", "")}}
+		c := a.opening(t.Context(), bridge.Ask{Link: link(t, bookA)})
+		tab := a.dial(odd)
+		if o := <-c; o.err != nil || !o.Ready {
+			t.Fatalf("%+v", o)
+		}
+		tab.Drop()
+		a.accepts(time.Second, odd)
+		a.call("odd", `{"anything":1}`)
+		if l := a.links(); len(l) != 2 {
+			t.Errorf("%d links were opened, want 2", len(l))
 		}
 	})
 }

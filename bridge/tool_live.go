@@ -78,12 +78,13 @@ func (tb *Toolbox) Lists(name string) bool {
 	return live || tb.Owns(name)
 }
 
-// shown is the parameters of a tab's tool as the visible list has them.
+// shown is the parameters of a tab's tool as the visible list has them, if it
+// says anything of them.
 func (tb *Toolbox) shown(name string) (Params, bool) {
 	tb.live.mu.Lock()
 	defer tb.live.mu.Unlock()
 	if def, ok := tb.live.shown[name]; ok {
-		return relaxed(name, def), true
+		return relaxed(name, def), !undescribed(def.InputSchema)
 	}
 	def, ok := Known(name)
 	return ParseParams(def.InputSchema), ok

@@ -69,8 +69,10 @@ func (tb *Toolbox) Relay(tool string) handler {
 		if err != nil {
 			return nil, toolError(tool, err)
 		}
-		if m := newCell.FindSubmatch(raw); m != nil && adds(tool) && tb.Added != nil {
-			tb.Added(tab, string(m[1]))
+		if adds(tool) && tb.Added != nil {
+			if m := newCell.FindSubmatch(raw); m != nil {
+				tb.Added(tab, string(m[1]))
+			}
 		}
 		return tb.Splice(c.Req, raw), nil
 	}
@@ -95,7 +97,7 @@ func (c *Call) relayProgress() func(json.RawMessage) {
 func Arguments(tab *Tab, tool string, args json.RawMessage) (json.RawMessage, error) {
 	def, ok := tab.parse(tool)
 	if !ok {
-		return nil, tab.Needs(tool)
+		return nil, &MissingToolError{tool, names(tab.Tools())}
 	}
 	if def.opaque {
 		return withoutExtra(tool, args)
