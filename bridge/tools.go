@@ -1,7 +1,6 @@
 package bridge
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -125,13 +124,11 @@ func (tb *Toolbox) Owns(name string) bool { return slices.Contains(tb.own, name)
 // Answer is a result whose first block is v as a JSON object. It is for text
 // and images only: clients that see structured content hide the rest.
 func Answer(v any, more ...mcp.Content) (*mcp.CallToolResult, error) {
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	if err := e.Encode(v); err != nil {
+	object, err := EncodeJSON(v)
+	if err != nil {
 		return nil, err
 	}
-	return AnswerText(bytes.TrimSuffix(b.Bytes(), []byte("\n")), more...), nil
+	return AnswerText(object, more...), nil
 }
 
 // AnswerText is Answer for a JSON object that is encoded already.

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"time"
 
+	"colab-mcp/bridge"
 	"colab-mcp/notebook"
 )
 
@@ -86,7 +87,7 @@ func (j *Job) soFar(budget int) []json.RawMessage {
 	}
 	v := j.now.view
 	text := notebook.Tail(v.Stdout+v.Stderr+v.Result, budget/2)
-	raw, err := notebook.EncodeJSON(struct {
+	raw, err := bridge.EncodeJSON(struct {
 		Type string `json:"output_type"`
 		Name string `json:"name"`
 		Text string `json:"text"`

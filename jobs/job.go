@@ -119,7 +119,7 @@ func (j *Job) Note(s string) {
 
 // Report replaces what a job without cells shows of itself, a JSON object.
 func (j *Job) Report(v any) {
-	raw, err := notebook.EncodeJSON(v)
+	raw, err := bridge.EncodeJSON(v)
 	if err != nil {
 		return
 	}

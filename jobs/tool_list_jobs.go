@@ -47,7 +47,7 @@ func (t *tools) listJobs(_ context.Context, c *bridge.Call, _ struct{}) (*mcp.Ca
 			end = time.Now()
 		}
 		l.Elapsed = notebook.Seconds(end.Sub(j.Started))
-		text, err := notebook.EncodeJSON(l)
+		text, err := bridge.EncodeJSON(l)
 		if err != nil {
 			return nil, err
 		}

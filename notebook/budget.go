@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"unicode/utf8"
+
+	"colab-mcp/bridge"
 )
 
 // Budgets of one result's text, in runes. Codex cuts the middle out of what is
@@ -157,7 +159,7 @@ func newItem(v *View, noteRoom int) *item {
 		*field = ""
 		it.texts = append(it.texts, &p)
 	}
-	b, _ := EncodeJSON(it.fixed)
+	b, _ := bridge.EncodeJSON(it.fixed)
 	it.bare = utf8.RuneCount(b) + 1
 	return it
 }
@@ -175,7 +177,7 @@ func (f *fitting) encode() ([]byte, int, error) {
 	for i, it := range f.items {
 		shown[i] = &it.shown
 	}
-	b, err := EncodeJSON(f.layout(shown, f.total-len(shown)))
+	b, err := bridge.EncodeJSON(f.layout(shown, f.total-len(shown)))
 	return b, utf8.RuneCount(b), err
 }
 

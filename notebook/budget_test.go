@@ -8,6 +8,8 @@ import (
 	"testing"
 	"unicode/utf8"
 
+	"colab-mcp/bridge"
+
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"pgregory.net/rapid"
@@ -62,13 +64,13 @@ func TestBudgetFollowsTheClient(t *testing.T) {
 func TestViewsEncodeAsTheContractSays(t *testing.T) {
 	v := View{Index: ptr(0), ID: "a<b", Status: StatusOK, DurationS: 1.25, ExecutionCount: ptr(4), Stdout: "x & y\n",
 		Error: &Error{Name: "E", Value: "v", Traceback: "t"}, Images: 2, Truncated: map[string]int{"stdout": 7}, OutputRef: "r"}
-	b, err := EncodeJSON(v)
+	b, err := bridge.EncodeJSON(v)
 	want := `{"index":0,"id":"a<b","status":"ok","duration_s":1.25,"execution_count":4,"stdout":"x & y\n",` +
 		`"error":{"name":"E","value":"v","traceback":"t"},"images":2,"truncated":{"stdout":7},"output_ref":"r"}`
 	if d := cmp.Diff(want, string(b)); d != "" || err != nil {
 		t.Error(err, d)
 	}
-	if b, _ := EncodeJSON(View{Status: StatusSkipped}); string(b) != `{"status":"skipped"}` {
+	if b, _ := bridge.EncodeJSON(View{Status: StatusSkipped}); string(b) != `{"status":"skipped"}` {
 		t.Errorf("%s", b)
 	}
 }
@@ -284,7 +286,7 @@ func checkCut(t *rapid.T, name, whole, shown string, omitted int) {
 func TestCostIsWhatEncodingCosts(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := strings.ToValidUTF8(anyText.Draw(t, "text"), "\uFFFD")
-		b, err := EncodeJSON(s)
+		b, err := bridge.EncodeJSON(s)
 		if n := utf8.RuneCount(b) - 2; err != nil || n != jsonCost(s) {
 			t.Fatalf("%q costs %d, not %d (%v)", s, n, jsonCost(s), err)
 		}

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+
+	"colab-mcp/bridge"
 )
 
 // unknownMIME holds an output whose type nbformat does not know.
@@ -42,24 +44,24 @@ type (
 func legalOutput(o Output, executed *int) (json.RawMessage, error) {
 	switch {
 	case o.Type == Stream:
-		return EncodeJSON(streamOutput{o.Name, Stream, lines(o.Text)})
+		return bridge.EncodeJSON(streamOutput{o.Name, Stream, lines(o.Text)})
 	case o.Type == ErrorOutput:
 		traceback := o.Traceback
 		if traceback == nil {
 			traceback = []string{}
 		}
-		return EncodeJSON(errorOutput{o.EName, o.EValue, ErrorOutput, traceback})
+		return bridge.EncodeJSON(errorOutput{o.EName, o.EValue, ErrorOutput, traceback})
 	case o.Data != nil && o.Type == ExecuteResult:
 		n := o.ExecutionCount
 		if n == nil {
 			n = executed
 		}
-		return EncodeJSON(resultOutput{legalBundle(o.Data), legalCount(n), outputMetadata(o), ExecuteResult})
+		return bridge.EncodeJSON(resultOutput{legalBundle(o.Data), legalCount(n), outputMetadata(o), ExecuteResult})
 	case o.Data != nil && (o.Type == DisplayData || o.Type == UpdateDisplayData):
-		return EncodeJSON(displayOutput{legalBundle(o.Data), outputMetadata(o), DisplayData})
+		return bridge.EncodeJSON(displayOutput{legalBundle(o.Data), outputMetadata(o), DisplayData})
 	}
 	note := fmt.Sprintf("[an output of unknown type %q, kept as %s]", o.Type, unknownMIME)
-	return EncodeJSON(displayOutput{map[string]any{
+	return bridge.EncodeJSON(displayOutput{map[string]any{
 		unknownMIME:  legalJSON(o.Raw),
 		"text/plain": lines(note),
 	}, json.RawMessage("{}"), DisplayData})

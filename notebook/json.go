@@ -14,18 +14,6 @@ import (
 	"colab-mcp/bridge"
 )
 
-// EncodeJSON is the JSON text of v as our results carry it: `<`, `>` and `&`
-// stay themselves, and no newline ends it.
-func EncodeJSON(v any) ([]byte, error) {
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(v); err != nil {
-		return nil, err
-	}
-	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
-}
-
 // object is a JSON object whose members are still as they came. Decoding into
 // it, and not into a struct, tells an absent key from an empty one and matches
 // names exactly (encoding/json folds case for structs).

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"unicode/utf8"
 
+	"colab-mcp/bridge"
+
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 )
@@ -46,7 +48,7 @@ func TestWhatACutOmitsIsReadByOffset(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		enc, _ := EncodeJSON(p)
+		enc, _ := bridge.EncodeJSON(p)
 		if utf8.RuneCount(enc) > CodexBudget || p.Bytes != len(p.Text) || p.Total != len(text) || !strings.HasSuffix(p.Text, "\n") {
 			t.Fatalf("page %d: %d runes, %d bytes of %d", pages, utf8.RuneCount(enc), p.Bytes, p.Total)
 		}
@@ -125,7 +127,7 @@ func TestPagesNeverExceedTheBudgetAndMakeProgress(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			b, _ := EncodeJSON(p)
+			b, _ := bridge.EncodeJSON(p)
 			if n := utf8.RuneCount(b); n > budget || !utf8.ValidString(p.Text) {
 				t.Fatalf("%d runes, the budget is %d: %s", n, budget, clip(string(b), 500))
 			}

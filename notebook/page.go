@@ -5,6 +5,8 @@ import (
 	"regexp"
 	"strings"
 	"unicode/utf8"
+
+	"colab-mcp/bridge"
 )
 
 // Query is what to read of a kept output. Offsets and limits count bytes and
@@ -73,7 +75,7 @@ func (k Kept) Read(q Query, budget int) (Page, error) {
 func (p Page) room(budget int) int {
 	n := p.Total
 	p.NextOffset, p.Matches, p.Offset, p.Bytes = &n, &n, n, n
-	b, _ := EncodeJSON(p)
+	b, _ := bridge.EncodeJSON(p)
 	return max(budget-utf8.RuneCount(b), 0)
 }
 

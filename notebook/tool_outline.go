@@ -60,7 +60,7 @@ func (r outlineResult) answer(lines []Line, budget int) (*mcp.CallToolResult, er
 	r.Cells = []Line{}
 	room := budget - 200
 	for _, l := range lines {
-		text, err := EncodeJSON(l)
+		text, err := bridge.EncodeJSON(l)
 		if err != nil {
 			return nil, err
 		}
