@@ -47,19 +47,6 @@ func Create(path string, perm fs.FileMode, overwrite bool) (*File, error) {
 	return f, nil
 }
 
-// CreateIn is Create for a name below root, which it cannot leave.
-func CreateIn(root *os.Root, name string, perm fs.FileMode, overwrite bool) (*File, error) {
-	folder, err := root.OpenRoot(filepath.Dir(name))
-	if err != nil {
-		return nil, fmt.Errorf("create %s: %w", name, err)
-	}
-	f, err := begin(folder, filepath.Base(name), perm, overwrite)
-	if err != nil {
-		return nil, fmt.Errorf("create %s: %w", name, err)
-	}
-	return f, nil
-}
-
 // begin owns root, whatever it returns.
 func begin(root *os.Root, name string, perm fs.FileMode, overwrite bool) (*File, error) {
 	keep, err := replaced(root, name, overwrite)
