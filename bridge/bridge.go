@@ -9,8 +9,6 @@ import (
 	"slices"
 	"sync"
 	"time"
-
-	"github.com/coder/websocket"
 )
 
 // Options are what a Bridge is made of. The zero value of each field is
@@ -185,11 +183,11 @@ func (b *Bridge) Close() {
 	var slot *session
 	b.update(func(s *state) {
 		s.closed = true
+		b.stop()
 		slot = s.slot
 	})
-	b.stop()
-	if slot != nil && slot.tab != nil {
-		slot.tab.peer.close(websocket.StatusGoingAway, "the server is shutting down")
+	if slot != nil {
+		<-slot.over // so that the server does not cut it in its upgrade
 	}
 	b.server.Close()
 	b.wg.Wait()

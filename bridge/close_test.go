@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/coder/websocket"
+
 	"colab-mcp/bridge"
 	"colab-mcp/bridge/localtab/tabtest"
 )
@@ -46,6 +48,27 @@ func TestCloseSaysGoodbyeToTheTab(t *testing.T) {
 			t.Error("the port is still served")
 		}
 	})
+}
+
+// L14: also to one that has just been let in. Here in real time, for the race
+// detector: in a bubble the two never meet.
+func TestCloseSaysGoodbyeToATabThatArrives(t *testing.T) {
+	for range 100 {
+		d := newDesk(t, bridge.Options{})
+		conn, _, err := tabtest.RawOf(d.net, d.link()).Dial(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		closed := make(chan struct{})
+		go func() { d.Close(); close(closed) }()
+		for err == nil { // the handshake's first request may come before
+			_, _, err = conn.Read(t.Context())
+		}
+		if code := websocket.CloseStatus(err); code != websocket.StatusGoingAway {
+			t.Fatalf("closed with %d: %v", code, err)
+		}
+		<-closed
+	}
 }
 
 // L14: also with a tab that reads nothing any more.

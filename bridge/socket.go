@@ -124,6 +124,9 @@ func (b *Bridge) serve(me *session, conn *websocket.Conn, tr *traffic) {
 	t.peer = newPeer(conn, func() { tr.Close() }, b.log, t.notified, b.opts.Trace)
 	why := ""
 	defer func() {
+		if b.root.Err() != nil {
+			t.goAway()
+		}
 		t.peer.close(websocket.StatusNormalClosure, "")
 		b.release(me, why)
 	}()
@@ -158,10 +161,19 @@ func (b *Bridge) serve(me *session, conn *websocket.Conn, tr *traffic) {
 	}
 	b.wg.Go(t.watch)
 	b.wg.Go(func() { t.keepTools(b.announce) })
-	<-t.Gone()
+	select {
+	case <-t.Gone():
+	case <-b.root.Done():
+		t.goAway()
+	}
 	why = t.reason().Error()
 	b.log.Info("tab gone", "reason", why, "after", time.Since(t.since).Round(time.Millisecond))
 	b.announce()
+}
+
+// goAway tells the page that this server ends (RFC 6455, 7.4.1).
+func (t *Tab) goAway() {
+	t.peer.close(websocket.StatusGoingAway, "the server is shutting down")
 }
 
 // release frees the place. why is how a ready tab ended.
