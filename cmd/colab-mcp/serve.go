@@ -200,26 +200,13 @@ func (srv *server) facts(remarks []string) bridge.Facts {
 	return f
 }
 
-// relayLog passes on what the tab logs, to a client that asked for logging.
-func (srv *server) relayLog(params json.RawMessage) {
-	//lint:ignore SA1019 see the capability
-	var p mcp.LoggingMessageParams
-	if json.Unmarshal(params, &p) != nil {
-		return
-	}
-	for ss := range srv.mcp.Sessions() {
-		//lint:ignore SA1019 see the capability
-		ss.Log(context.Background(), &p)
-	}
-}
-
 // serve speaks MCP until the agent closes its pipe or ctx ends.
 func (srv *server) serve(ctx context.Context, in io.Reader, out io.Writer) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	srv.pipe.In, srv.pipe.Out = in, out
 	srv.mcp.AddReceivingMiddleware(survive(srv.log), until(ctx), explain(srv.toolbox), srv.toolbox.Middleware)
-	session, err := srv.mcp.Connect(context.WithoutCancel(ctx), srv.pipe, nil)
+	session, err := srv.mcp.Connect(context.WithoutCancel(ctx), srv.pipe, &mcp.ServerSessionOptions{State: firstState()})
 	if err != nil {
 		return err
 	}
