@@ -18,7 +18,10 @@ type Options struct {
 	Pinned   bool     // Identity.Port was asked for: no other will do
 	Previous Link     // the notebook of an earlier process: named, never opened
 	Version  string   // of this program, told to the tab
-	Remark   string   // one more cause why a tab may not come; "" for none
+
+	// Remark is asked at the begin of a wait for one more cause why its tab may
+	// not come; "" for none.
+	Remark func() string
 
 	UITimeout time.Duration // how long the user may take to accept; default 60 s
 	NoReopen  bool          // never re-open a dropped tab by itself
@@ -55,6 +58,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.Listen == nil {
 		o.Listen = Listen
+	}
+	if o.Remark == nil {
+		o.Remark = func() string { return "" }
 	}
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)

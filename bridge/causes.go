@@ -30,8 +30,8 @@ func (b *Bridge) causes(s *state) []string {
 			add("%d connection(s) were refused: %s.", n, why.reason)
 		}
 	}
-	if b.opts.Remark != "" {
-		add("%s.", b.opts.Remark)
+	if o := s.opening; o != nil && o.remark != "" {
+		add("%s.", o.remark)
 	}
 	add("The link was opened in another browser or on another machine than this one, or in a browser that is not signed in.")
 	add("By hand: open the notebook and use the command palette, \"Connect to a local Colab MCP server\", with the token and port of the link.")

@@ -54,10 +54,11 @@ type Opened struct {
 type opening struct {
 	link   Link
 	began  time.Time
-	browse bool  // the browser was asked
-	launch error // the browser could not be started
-	spent  bool  // its page came and went: it must be opened again
-	failed bool  // somebody waited for it in vain, or the browser's tab for it left
+	browse bool   // the browser was asked
+	launch error  // the browser could not be started
+	spent  bool   // its page came and went: it must be opened again
+	failed bool   // somebody waited for it in vain, or the browser's tab for it left
+	remark string // Options.Remark's, as of the newest wait
 }
 
 // Ask is what a caller of Open wants.
@@ -218,6 +219,12 @@ func (b *Bridge) await(ctx context.Context, link Link, fresh bool, began time.Ti
 	defer timeout.Stop()
 	tick := time.NewTicker(5 * time.Second)
 	defer tick.Stop()
+	remark := b.opts.Remark()
+	b.update(func(s *state) {
+		if s.opening != nil {
+			s.opening.remark = remark
+		}
+	})
 	expired := false
 	for {
 		var got Opened

@@ -98,6 +98,12 @@ func TestPrimarySweepsTheDeadAndSparesTheLiving(t *testing.T) {
 	if left := names(t, filepath.Join(path, areasName)); len(left) != 2 { // the area and its lock
 		t.Errorf("%d is alive; areas: %v", living.Process.Pid, left)
 	}
+	if got := d.Secondaries(); len(got) != 1 || got[0] != living.Process.Pid {
+		t.Errorf("secondaries %v, want %d", got, living.Process.Pid)
+	}
+	if got := open(t, path).Secondaries(); got != nil {
+		t.Errorf("a secondary lists %v", got)
+	}
 	wantNoTemp(t, path)
 }
 

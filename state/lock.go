@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -78,17 +79,36 @@ func (d *Dir) startSecondary() error {
 	return nil
 }
 
-// sweepAreas removes the areas whose owners are dead. What cannot be removed is left for the next start.
-func sweepAreas(dir string) {
+// Secondaries lists the process ids of those that have the folder open beside the primary, in order. Only the primary
+// can tell; for others, and in memory, there are none.
+func (d *Dir) Secondaries() []int {
+	if !d.primary || d.lock == nil {
+		return nil
+	}
+	return sweepAreas(filepath.Join(d.path, areasName))
+}
+
+// sweepAreas removes the areas whose owners are dead and lists the others, of which it asks nothing but the lock. What
+// cannot be removed is left for the next start.
+func sweepAreas(dir string) (living []int) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
-		return
+		return nil
 	}
 	for _, e := range entries {
-		area := filepath.Join(dir, strings.TrimSuffix(e.Name(), lockSuffix))
-		if l, ok, err := claim(area + lockSuffix); ok && err == nil {
+		name := strings.TrimSuffix(e.Name(), lockSuffix)
+		area := filepath.Join(dir, name)
+		l, ok, err := claim(area + lockSuffix)
+		if ok && err == nil {
 			os.RemoveAll(area)
 			drop(l)
+			continue
+		}
+		pid, _, _ := strings.Cut(name, "-")
+		if n, err := strconv.Atoi(pid); err == nil && !slices.Contains(living, n) {
+			living = append(living, n)
 		}
 	}
+	slices.Sort(living)
+	return living
 }

@@ -106,7 +106,7 @@ func TestInstancesTwo(t *testing.T) {
 // L10: a wait that failed names the other process, where the tab may be.
 func TestInstancesFailedWaitNamesTheOther(t *testing.T) {
 	dir := stateDir(t)
-	first := serve(t, dir)
+	first := serve(t, dir, "--ui-timeout", "100ms")
 	second := serve(t, dir, "--ui-timeout", "100ms")
 	other := fmt.Sprintf("process %d", first.status().PID)
 	names := func(list []string) bool {
@@ -123,9 +123,15 @@ func TestInstancesFailedWaitNamesTheOther(t *testing.T) {
 			t.Errorf("the second: %q", got.Causes)
 		}
 	}
-	first.call(opener, nil).into(&got)
-	if names(got.Causes) || got.Result {
+	other = fmt.Sprintf("processes %d %d)", min(second.status().PID, third.status().PID), max(second.status().PID, third.status().PID))
+	if first.call(opener, nil).into(&got); got.Result || !names(got.Causes) {
 		t.Errorf("the first: %q", got.Causes)
+	}
+	second.end()
+	third.end()
+	other = "colab-mcp server"
+	if first.call(opener, nil).into(&got); got.Result || names(got.Causes) {
+		t.Errorf("the first, alone again: %q", got.Causes)
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/signal"
 	"runtime/debug"
+	"strings"
 	"syscall"
 	"time"
 
@@ -83,7 +84,7 @@ func newServer(s *settings) *server {
 	temps := srv.blobs("temps", state.Limits{})
 	var nb *notebook.Notebook
 	srv.bridge = bridge.New(bridge.Options{
-		Identity: id, Pinned: s.Port != 0, Previous: previous, Version: version, Remark: otherInstance(srv.dir),
+		Identity: id, Pinned: s.Port != 0, Previous: previous, Version: version, Remark: func() string { return others(srv.dir) },
 		UITimeout: time.Duration(s.UITimeout), NoReopen: !s.AutoReopen, Log: srv.log,
 		Browse: srv.launcher.Open,
 		Busy:   func() (string, time.Time, bool) { return srv.jobs.Busy() },
@@ -143,6 +144,15 @@ func openState(s *settings) (*state.Dir, []string) {
 		return dir, []string{other, "--rotate-token has left the other one's token as it is: end that process first"}
 	}
 	return dir, []string{other}
+}
+
+// others says which processes have the state directory too, "" if none has.
+func others(dir *state.Dir) string {
+	pids := dir.Secondaries()
+	if len(pids) == 0 {
+		return otherInstance(dir)
+	}
+	return fmt.Sprintf("Other colab-mcp servers run on this machine (processes %s). A tab that was opened by one of them is connected there", strings.Trim(fmt.Sprint(pids), "[]"))
 }
 
 // otherInstance says who is primary in the state directory, "" if we are. The
