@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	_ "embed"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -11,7 +10,6 @@ import (
 	"os"
 	"os/signal"
 	"runtime/debug"
-	"strings"
 	"syscall"
 	"time"
 
@@ -128,46 +126,6 @@ func newServer(s *settings) *server {
 	return srv
 }
 
-func openState(s *settings) (*state.Dir, []string) {
-	if s.Ephemeral {
-		return state.Memory(), nil
-	}
-	dir, err := state.Open(s.StateDir)
-	if err != nil {
-		return state.Memory(), []string{fmt.Sprintf("the state directory cannot be used (%v): nothing is kept when this process ends", err)}
-	}
-	other := otherInstance(dir)
-	switch {
-	case other == "":
-		return dir, nil
-	case s.RotateToken:
-		return dir, []string{other, "--rotate-token has left the other one's token as it is: end that process first"}
-	}
-	return dir, []string{other}
-}
-
-// others says which processes have the state directory too, "" if none has.
-func others(dir *state.Dir) string {
-	pids := dir.Secondaries()
-	if len(pids) == 0 {
-		return otherInstance(dir)
-	}
-	return fmt.Sprintf("Other colab-mcp servers run on this machine (processes %s). A tab that was opened by one of them is connected there", strings.Trim(fmt.Sprint(pids), "[]"))
-}
-
-// otherInstance says who is primary in the state directory, "" if we are. The
-// words stay true when the other one ends.
-func otherInstance(dir *state.Dir) string {
-	if dir.Primary() {
-		return ""
-	}
-	who := "Another colab-mcp"
-	if pid, since, ok := dir.Holder(); ok {
-		who += fmt.Sprintf(" (process %d, since %s)", pid, since.Format(time.DateTime))
-	}
-	return who + " had this state directory when this one started: this one has a port and token of its own and keeps nothing. A tab that was opened by the other one is connected there"
-}
-
 func (srv *server) openLog(secrets *state.Redactor) {
 	level := slog.LevelInfo
 	if err := level.UnmarshalText([]byte(srv.settings.LogLevel)); err != nil {
@@ -263,30 +221,5 @@ func until(root context.Context) mcp.Middleware {
 			defer context.AfterFunc(root, cancel)()
 			return next(ctx, method, req)
 		}
-	}
-}
-
-func loadTemps(b *state.Blobs) []notebook.Temp {
-	var list []notebook.Temp
-	if b != nil {
-		if raw, err := b.Get(tempsKey); err == nil && json.Unmarshal(raw, &list) != nil {
-			return nil
-		}
-	}
-	return list
-}
-
-const tempsKey = "temps"
-
-func saveTemps(b *state.Blobs, list []notebook.Temp, log *slog.Logger) {
-	if b == nil {
-		return
-	}
-	raw, err := json.Marshal(list)
-	if err == nil {
-		err = b.Put(tempsKey, raw)
-	}
-	if err != nil {
-		log.Warn("temporary cells not noted", "err", err)
 	}
 }
