@@ -162,6 +162,9 @@ func (b *Bridge) Start() error {
 		if p := portOf(ls[0]); p != 0 {
 			s.id.Port = p
 		}
+		for _, l := range ls { // within the lock: not beside Close's Wait
+			b.wg.Go(func() { b.server.Serve(counted{l}) })
+		}
 	})
 	if err != nil {
 		b.log.Error("not listening", "err", err)
@@ -170,9 +173,6 @@ func (b *Bridge) Start() error {
 	b.log.Info("listening", "port", b.Status().Port, "families", len(ls))
 	if len(ls) == 1 {
 		b.log.Info("this machine has no ::1: listening on 127.0.0.1 alone")
-	}
-	for _, l := range ls {
-		b.wg.Go(func() { b.server.Serve(counted{l}) })
 	}
 	return nil
 }

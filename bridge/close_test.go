@@ -1,9 +1,16 @@
 package bridge_test
 
 import (
+	"bytes"
+	"context"
 	"errors"
 	"fmt"
+	"log/slog"
+	"net"
+	"sync"
+	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/coder/websocket"
@@ -20,11 +27,63 @@ func TestCloseEndsOpenings(t *testing.T) {
 		if o := <-c; o.err == nil {
 			t.Errorf("opened %+v", o.Opened)
 		}
-		if _, err := d.Open(t.Context(), bridge.Ask{}); err == nil {
-			t.Error("a closed bridge opens")
+		_, err := d.Open(t.Context(), bridge.Ask{Link: link(t, bookA)})
+		synctest.Wait()
+		if n := len(d.links()); err == nil || n != 1 {
+			t.Errorf("a closed bridge opens: %v, %d links", err, n)
 		}
 	})
 }
+
+// L14: Close waits for what Start and Open begin beside it, and begins nothing after them. In real time, for the race
+// detector.
+func TestCloseBesideStartAndOpen(t *testing.T) {
+	for range 500 {
+		var n tabtest.Net
+		b := bridge.New(bridge.Options{
+			Listen:     func(int) ([]net.Listener, error) { return []net.Listener{n.Listen()}, nil },
+			Browse:     func(context.Context, string) error { return nil },
+			OnIdentity: func(bridge.Identity, bridge.Link) {},
+		})
+		ask := bridge.Ask{Link: link(t, bookA), Force: true}
+		var callers sync.WaitGroup
+		for range 3 {
+			callers.Go(func() { b.Open(t.Context(), ask) })
+		}
+		b.Close()
+		callers.Wait()
+	}
+}
+
+// L14: the port is free also when Start had just bound it.
+func TestCloseDuringStartFreesThePort(t *testing.T) {
+	var n tabtest.Net
+	var b *bridge.Bridge
+	var once sync.Once
+	b = bridge.New(bridge.Options{
+		Listen: func(int) ([]net.Listener, error) { return []net.Listener{n.Listen()}, nil },
+		Log: slog.New(slog.NewTextHandler(writerFunc(func(p []byte) {
+			if !bytes.Contains(p, []byte("listening")) {
+				return
+			}
+			once.Do(func() {
+				b.Close()
+				now, stop := context.WithCancel(t.Context())
+				stop()
+				if _, err := n.Dial(now, "tcp", "localhost:49152"); !errors.Is(err, syscall.ECONNREFUSED) {
+					t.Errorf("after Close the port is served: %v", err)
+				}
+			})
+		}), nil)),
+	})
+	if err := b.Start(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+type writerFunc func([]byte)
+
+func (f writerFunc) Write(p []byte) (int, error) { f(p); return len(p), nil }
 
 // L14: with a tab connected and a cell running, the tab gets a close frame and the port is free.
 func TestCloseSaysGoodbyeToTheTab(t *testing.T) {

@@ -93,6 +93,9 @@ func (b *Bridge) request(ask Ask) (link Link, fresh bool, err error) {
 	var retired *session
 	why := "another notebook was opened"
 	b.update(func(s *state) {
+		if err = b.root.Err(); err != nil { // Close waits for nothing that begins now
+			return
+		}
 		link = s.target(ask.Link)
 		connected := s.ready() != nil
 		switch {
@@ -191,24 +194,24 @@ func (b *Bridge) retire(slot *session, why string) {
 // launch starts the browser for the current opening, beside its callers: the
 // wait goes on whether or not it can be started.
 func (b *Bridge) launch() {
-	var o *opening
-	var id Identity
-	b.look(func(s *state) { o, id = s.opening, s.id })
-	if o == nil {
-		return
-	}
-	b.update(func(*state) { o.browse = true })
-	b.log.Info("opening", "notebook", o.link.URL())
-	b.wg.Go(func() {
-		b.events.flush() // a token is kept before anybody may come with it
-		err := errors.New("this server was started without a browser")
-		if b.opts.Browse != nil {
-			err = b.opts.Browse(b.root, o.link.Open(id.Token, id.Port))
+	b.update(func(s *state) {
+		o, id := s.opening, s.id
+		if o == nil || s.closed {
+			return
 		}
-		if err != nil {
-			b.log.Warn("browser not started", "err", err)
-			b.update(func(*state) { o.launch = err })
-		}
+		o.browse = true
+		b.wg.Go(func() { // within the lock: not beside Close's Wait
+			b.log.Info("opening", "notebook", o.link.URL())
+			b.events.flush() // a token is kept before anybody may come with it
+			err := errors.New("this server was started without a browser")
+			if b.opts.Browse != nil {
+				err = b.opts.Browse(b.root, o.link.Open(id.Token, id.Port))
+			}
+			if err != nil {
+				b.log.Warn("browser not started", "err", err)
+				b.update(func(*state) { o.launch = err })
+			}
+		})
 	})
 }
 
