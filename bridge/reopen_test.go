@@ -426,7 +426,7 @@ func TestSavedPortThatIsTakenIsReplaced(t *testing.T) {
 // A call that cannot be right opens no browser for it.
 func TestWrongCallOpensNoBrowser(t *testing.T) {
 	withAgent(t, bridge.Options{}, func(t *testing.T, a *agent) {
-		a.openWith(bookA).Drop()
+		a.lose(bookA)
 		for tool, args := range map[string]string{"get_cells": `{"cellIndexStart":"two"}`, "update_cell": `{"cellId":"x"}`, "add_code_cell": `{"code":"1","frob":2}`} {
 			if r := a.call(tool, args); !r.IsError || strings.Contains(r.text(), "no Colab tab") {
 				t.Errorf("%s: %+v", tool, r)
@@ -449,6 +449,7 @@ func TestToolOfUnknownParametersIsReopenedFor(t *testing.T) {
 			t.Fatalf("%+v", o)
 		}
 		tab.Drop()
+		synctest.Wait() // the bridge sees it too
 		a.accepts(time.Second, odd)
 		a.call("odd", `{"anything":1}`)
 		if l := a.links(); len(l) != 2 {
