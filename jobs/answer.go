@@ -53,7 +53,7 @@ func (j *Job) shoot(all bool) shot {
 
 // fit encodes a result around the cells within the budget. What is cut can be
 // fetched by its output_ref.
-func (s shot) fit(budget int, layout func(shown []*notebook.View, leftOut int) any) ([]byte, error) {
+func (s shot) fit(budget notebook.Budget, layout func(shown []*notebook.View, leftOut int) any) ([]byte, error) {
 	return notebook.Fit(s.views, budget, layout, func(v *notebook.View) (string, error) {
 		if ref, ok := s.refs[v]; ok {
 			return ref, nil
@@ -66,10 +66,10 @@ func (s shot) fit(budget int, layout func(shown []*notebook.View, leftOut int) a
 	})
 }
 
-// soFar is the raw partial output of the running cell, if it is within the
-// budget and all text, else the end of its text as one stream output. Pictures
+// soFar is the raw partial output of the running cell, if it is within half of
+// the budget and all text, else the end of its text as one stream output. Pictures
 // come as blocks with the job's result.
-func (j *Job) soFar(budget int) []json.RawMessage {
+func (j *Job) soFar(budget notebook.Budget) []json.RawMessage {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	list := []json.RawMessage{}
@@ -82,11 +82,11 @@ func (j *Job) soFar(budget int) []json.RawMessage {
 		size += len(o.Raw)
 		pictures = pictures || o.Pictured()
 	}
-	if size <= budget && !pictures {
+	if size <= budget.Most/2 && !pictures {
 		return list
 	}
 	v := j.now.view
-	text := notebook.Tail(v.Stdout+v.Stderr+v.Result, budget/2)
+	text := budget.Tail(v.Stdout + v.Stderr + v.Result)
 	raw, err := bridge.EncodeJSON(struct {
 		Type string `json:"output_type"`
 		Name string `json:"name"`

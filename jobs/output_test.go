@@ -57,6 +57,32 @@ func TestBudgetFollowsTheClient(t *testing.T) { // R7, issue 3, 9
 	}
 }
 
+// R7: Codex and opencode count bytes, and cut Japanese text at a third of what
+// they take of English.
+func TestBudgetIsCountedAsTheClientCounts(t *testing.T) {
+	script := strings.Repeat("print 日本語テキスト日本語テキスト\n", 2_000)
+	for _, c := range []struct {
+		client string
+		count  func(string) int
+		want   int
+	}{
+		{"opencode", func(s string) int { return len(s) }, 30_000},
+		{"codex-mcp-client", func(s string) int { return len(s) }, 10_000},
+		{"claude-code", utf8.RuneCountInString, 30_000},
+	} {
+		virtual(t, setup{client: c.client}, func(d *desk) {
+			r := d.call("run_code", with{"code": script})
+			texts := map[string]string{"run_code": r.text, "job_status": d.call("job_status", with{"job_id": d.newest()}).text,
+				"read_output": d.call("read_output", with{"output_ref": as[codeAnswer](t, r).OutputRef}).text}
+			for tool, text := range texts {
+				if n := c.count(text); n > c.want || n < c.want*8/10 {
+					t.Errorf("%s for %s: %d of %d", tool, c.client, n, c.want)
+				}
+			}
+		})
+	}
+}
+
 func TestNothingCutIsLost(t *testing.T) { // issue 3, 9
 	virtual(t, setup{}, func(d *desk) {
 		script, want := lines(5_000)

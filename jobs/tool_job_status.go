@@ -66,7 +66,7 @@ func (t *tools) jobStatus(ctx context.Context, c *bridge.Call, p jobStatusParams
 }
 
 // report is the whole of what can be said of the job.
-func (j *Job) report(budget int) (*mcp.CallToolResult, error) {
+func (j *Job) report(budget notebook.Budget) (*mcp.CallToolResult, error) {
 	s := j.shoot(false)
 	j.mu.Lock()
 	res := jobResult{JobID: j.ID, Kind: j.Kind, Status: j.status, Started: j.Started.UTC().Format(time.RFC3339), Error: j.words, Note: j.note, Result: j.progress}

@@ -36,7 +36,7 @@ type jobList struct {
 
 func (t *tools) listJobs(_ context.Context, c *bridge.Call, _ struct{}) (*mcp.CallToolResult, error) {
 	list := jobList{Jobs: []jobLine{}}
-	room := t.budget(c) - 100
+	room := t.budget(c).Most - 100
 	for _, j := range t.m.List() {
 		j.mu.Lock()
 		l := jobLine{JobID: j.ID, Kind: j.Kind, Status: j.status, Started: j.Started.UTC().Format(time.RFC3339)}

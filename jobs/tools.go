@@ -30,8 +30,10 @@ type tools struct {
 	m  *Manager
 }
 
-// budget is how much text this caller can take, in runes.
-func (t *tools) budget(c *bridge.Call) int { return notebook.Budget(c.Client(), t.tb.MaxOutput) }
+// budget is how much text this caller can take.
+func (t *tools) budget(c *bridge.Call) notebook.Budget {
+	return notebook.BudgetOf(c.Client(), t.tb.MaxOutput)
+}
 
 // leastWait is how long a job is waited for that was long in coming.
 const leastWait = time.Second

@@ -6,33 +6,44 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"unicode/utf8"
 
 	"colab-mcp/bridge"
 )
 
-// Budgets of one result's text, in runes. Codex cuts the middle out of what is
-// longer than about 12 KB; the others take more than 30,000.
+// Budgets of one result's text. Codex cuts the middle out of what is longer
+// than 12,000 bytes and opencode hides a line longer than 50 KiB; the others
+// take 40,000 characters and more.
 const (
 	DefaultBudget = 30_000
 	CodexBudget   = 10_000
 	LeastBudget   = 1_000 // less has no room for even the frame of a result
 )
 
-// Budget is how many runes the text of one result may have for the client of
-// that name; override, if it is positive, is the user's word.
-func Budget(clientName string, override int) int {
-	switch {
-	case override > 0:
-		return max(override, LeastBudget)
-	case strings.Contains(strings.ToLower(clientName), "codex"):
-		return CodexBudget
-	}
-	return DefaultBudget
+// Budget is how much text one result may have.
+type Budget struct {
+	Most int
+	Unit
 }
 
-// Fit is the JSON text of a result with these views, of at most budget runes
-// (escapes counted). layout makes the result around the views to show, at least
+// BudgetOf is the budget for the client of that name; override, if it is
+// positive, is the user's word.
+func BudgetOf(clientName string, override int) Budget {
+	b := Budget{Most: DefaultBudget}
+	switch name := strings.ToLower(clientName); {
+	case strings.Contains(name, "codex"):
+		b = Budget{CodexBudget, Bytes}
+	case strings.Contains(name, "opencode"):
+		b.Unit = Bytes
+	}
+	if override > 0 {
+		b.Most = override
+	}
+	b.Most = max(b.Most, LeastBudget)
+	return b
+}
+
+// Fit is the JSON text of a result with these views, within the budget (escapes
+// counted). layout makes the result around the views to show, at least
 // one if there are any; leftOut is how many of them had to go, the quiet ones
 // first. Long texts lose their middle, on line boundaries where lines are
 // short; small cells stay whole, large ones share what is left, and the end of
@@ -42,15 +53,15 @@ func Budget(clientName string, override int) int {
 // it; if it fails or is nil the text is cut all the same and says so. The views
 // themselves are not changed. An error means that the frame made by layout
 // alone is over the budget (ErrFrame), or does not encode.
-func Fit(views []*View, budget int, layout func(shown []*View, leftOut int) any, keep func(*View) (ref string, err error)) ([]byte, error) {
-	budget = max(budget, LeastBudget)
-	f := fitting{keep: keep, layout: layout, total: len(views), noteRoom: max(budget/25, 60)}
+func Fit(views []*View, budget Budget, layout func(shown []*View, leftOut int) any, keep func(*View) (ref string, err error)) ([]byte, error) {
+	most := max(budget.Most, LeastBudget)
+	f := fitting{Unit: budget.Unit, keep: keep, layout: layout, total: len(views), noteRoom: max(most/25, 60)}
 	for _, v := range views {
-		f.items = append(f.items, newItem(v, f.noteRoom))
+		f.items = append(f.items, f.newItem(v))
 	}
-	if f.whole() <= budget && !f.gapped() {
+	if f.whole() <= most && !f.gapped() {
 		f.uncut()
-		if b, n, err := f.encode(); err != nil || n <= budget {
+		if b, n, err := f.encode(); err != nil || n <= most {
 			return b, err
 		}
 	}
@@ -59,21 +70,21 @@ func Fit(views []*View, budget int, layout func(shown []*View, leftOut int) any,
 	if err != nil {
 		return nil, err
 	}
-	all := budget - n // what the frame leaves for views
+	all := most - n // what the frame leaves for views
 	for _, it := range f.items {
 		all += it.bare
 	}
 	for room := all; ; {
 		f.cut(room)
 		b, n, err := f.encode()
-		if err != nil || n <= budget {
+		if err != nil || n <= most {
 			return b, err
 		}
 		// Over by what the shares could not foresee. With little left to
 		// share, one view less.
-		if room -= n - budget + 32; room < all/2 {
+		if room -= n - most + 32; room < all/2 {
 			if len(f.items) <= 1 {
-				return nil, fmt.Errorf("%w: %d characters, and the budget is %d", ErrFrame, n, budget)
+				return nil, fmt.Errorf("%w: %d characters, and the budget is %d", ErrFrame, n, most)
 			}
 			f.items = slices.Delete(f.items, f.quietest(), f.quietest()+1)
 			room = all
@@ -86,19 +97,20 @@ var ErrFrame = errors.New("the frame of a result does not fit")
 
 // fitting is one Fit under way.
 type fitting struct {
+	Unit
 	items  []*item
 	total  int
 	layout func([]*View, int) any
 	keep   func(*View) (string, error)
 
-	noteRoom int // runes of one note
+	noteRoom int // of one note
 }
 
 // item is a view that may be cut, and what it would cost whole.
 type item struct {
 	orig  *View
 	fixed View // without its texts
-	bare  int  // runes of fixed
+	bare  int  // cost of fixed
 	texts []*passage
 	shown View
 
@@ -111,7 +123,7 @@ type item struct {
 type passage struct {
 	name  string // as in Truncated and in Kept
 	whole string
-	cost  int  // runes in JSON
+	cost  int  // in JSON
 	gap   Ends // what whole lacks, if anything
 	error bool
 	field func(*View) *string
@@ -139,15 +151,15 @@ func errorField(v *View, field func(*Error) *string) *string {
 	return field(v.Error)
 }
 
-func newItem(v *View, noteRoom int) *item {
+func (f *fitting) newItem(v *View) *item {
 	it := &item{orig: v, fixed: *v}
 	if v.Error != nil {
 		e := *v.Error
-		e.Name, e.Code = clip(e.Name, 60), clip(e.Code, 40)
+		e.Name, e.Code = f.clip(e.Name, 60), f.clip(e.Code, 40)
 		it.fixed.Error = &e
 	}
-	it.fixed.ID = clip(v.ID, 64)
-	it.fixed.Note = clip(v.Note, noteRoom)
+	it.fixed.ID = f.clip(v.ID, 64)
+	it.fixed.Note = f.clip(v.Note, f.noteRoom)
 	for _, p := range passages {
 		field := p.field(&it.fixed)
 		if *field == "" {
@@ -155,12 +167,12 @@ func newItem(v *View, noteRoom int) *item {
 		}
 		p.whole = strings.ToValidUTF8(*field, "\uFFFD")
 		p.gap = v.ends[p.name]
-		p.cost = jsonCost(p.whole) + p.gap.Gap + keyCost
+		p.cost = f.cost(p.whole) + p.gap.Gap + keyCost
 		*field = ""
 		it.texts = append(it.texts, &p)
 	}
 	b, _ := bridge.EncodeJSON(it.fixed)
-	it.bare = utf8.RuneCount(b) + 1
+	it.bare = f.size(b) + 1
 	return it
 }
 
@@ -171,14 +183,14 @@ func (it *item) cost() (n int) {
 	return n
 }
 
-// encode lays out the shown views, and counts the runes of the result.
+// encode lays out the shown views, and measures the result.
 func (f *fitting) encode() ([]byte, int, error) {
 	shown := make([]*View, len(f.items))
 	for i, it := range f.items {
 		shown[i] = &it.shown
 	}
 	b, err := bridge.EncodeJSON(f.layout(shown, f.total-len(shown)))
-	return b, utf8.RuneCount(b), err
+	return b, f.size(b), err
 }
 
 // whole is what all texts cost together.

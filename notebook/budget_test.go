@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"unicode/utf16"
 	"unicode/utf8"
 
 	"colab-mcp/bridge"
@@ -30,14 +31,14 @@ func keepAs(ref string) func(*View) (string, error) {
 	return func(*View) (string, error) { return ref, nil }
 }
 
-func fitReport(t testing.TB, views []*View, budget int, keep func(*View) (string, error)) (report, string) {
+func fitReport(t testing.TB, views []*View, most int, keep func(*View) (string, error)) (report, string) {
 	t.Helper()
-	b, err := Fit(views, budget, layoutReport, keep)
+	b, err := Fit(views, Budget{Most: most}, layoutReport, keep)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if n := utf8.RuneCount(b); n > budget {
-		t.Fatalf("%d runes, the budget is %d", n, budget)
+	if n := utf8.RuneCount(b); n > most {
+		t.Fatalf("%d runes, the budget is %d", n, most)
 	}
 	var r report
 	if err := json.Unmarshal(b, &r); err != nil {
@@ -50,13 +51,14 @@ func TestBudgetFollowsTheClient(t *testing.T) {
 	for _, c := range []struct {
 		client   string
 		override int
-		want     int
+		want     Budget
 	}{
-		{"codex-mcp-client", 0, 10_000}, {"Codex", 0, 10_000}, {"gemini-cli", 0, 30_000}, {"", 0, 30_000},
-		{"codex-mcp-client", 50_000, 50_000}, {"x", 3, LeastBudget},
+		{"codex-mcp-client", 0, Budget{10_000, Bytes}}, {"Codex", 0, Budget{10_000, Bytes}}, {"opencode", 0, Budget{30_000, Bytes}},
+		{"gemini-cli", 0, Budget{30_000, Characters}}, {"claude-code", 0, Budget{30_000, Characters}}, {"", 0, Budget{30_000, Characters}},
+		{"codex-mcp-client", 50_000, Budget{50_000, Bytes}}, {"x", 3, Budget{LeastBudget, Characters}},
 	} {
-		if got := Budget(c.client, c.override); got != c.want {
-			t.Errorf("Budget(%q, %d) = %d, want %d", c.client, c.override, got, c.want)
+		if got := BudgetOf(c.client, c.override); got != c.want {
+			t.Errorf("BudgetOf(%q, %d) = %v, want %v", c.client, c.override, got, c.want)
 		}
 	}
 }
@@ -184,7 +186,7 @@ func TestTextThatCannotBeKeptIsCutAndSaysSo(t *testing.T) {
 }
 
 func TestAFrameOverTheBudgetIsAnError(t *testing.T) {
-	_, err := Fit([]*View{{Status: StatusOK, Stdout: "x"}}, LeastBudget, func(shown []*View, _ int) any {
+	_, err := Fit([]*View{{Status: StatusOK, Stdout: "x"}}, Budget{Most: LeastBudget}, func(shown []*View, _ int) any {
 		return []any{shown, strings.Repeat("x", 2000)}
 	}, nil)
 	if !errors.Is(err, ErrFrame) {
@@ -202,10 +204,26 @@ var anyText = rapid.Custom(func(t *rapid.T) string {
 	return strings.Repeat(piece, rapid.SampledFrom([]int{0, 1, 3, 100, 2000}).Draw(t, "times"))
 })
 
+// anyBudget is one that a client may have.
+var anyBudget = rapid.Custom(func(t *rapid.T) Budget {
+	return Budget{
+		Most: rapid.SampledFrom([]int{LeastBudget, 1500, CodexBudget, DefaultBudget}).Draw(t, "most"),
+		Unit: rapid.SampledFrom([]Unit{Characters, Bytes}).Draw(t, "unit"),
+	}
+})
+
+// clientSize is the size of a result as a client finds it.
+func clientSize(u Unit, b []byte) int {
+	if u == Bytes {
+		return len(b)
+	}
+	return len(utf16.Encode([]rune(string(b))))
+}
+
 // R7: never over the budget, whatever the text; and counted to the byte.
 func TestAResultNeverExceedsItsBudget(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		budget := rapid.SampledFrom([]int{LeastBudget, 1500, CodexBudget, DefaultBudget}).Draw(t, "budget")
+		budget := anyBudget.Draw(t, "budget")
 		var views []*View
 		for i := range rapid.SampledFrom([]int{0, 1, 1, 2, 5, 60}).Draw(t, "cells") {
 			v := &View{Index: ptr(i), ID: anyText.Draw(t, "id"), Status: StatusOK, Note: anyText.Draw(t, "note"),
@@ -226,8 +244,8 @@ func TestAResultNeverExceedsItsBudget(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if n := utf8.RuneCount(b); n > budget || !utf8.Valid(b) {
-			t.Fatalf("%d runes, the budget is %d; valid UTF-8: %v", n, budget, utf8.Valid(b))
+		if n := clientSize(budget.Unit, b); n > budget.Most || !utf8.Valid(b) {
+			t.Fatalf("%d, the budget is %v; valid UTF-8: %v", n, budget, utf8.Valid(b))
 		}
 		var r report
 		if err := json.Unmarshal(b, &r); err != nil {
@@ -287,8 +305,10 @@ func TestCostIsWhatEncodingCosts(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := strings.ToValidUTF8(anyText.Draw(t, "text"), "\uFFFD")
 		b, err := bridge.EncodeJSON(s)
-		if n := utf8.RuneCount(b) - 2; err != nil || n != jsonCost(s) {
-			t.Fatalf("%q costs %d, not %d (%v)", s, n, jsonCost(s), err)
+		for _, u := range []Unit{Characters, Bytes} {
+			if n := clientSize(u, b) - 2; err != nil || n != u.cost(s) || n != u.size(b)-2 {
+				t.Fatalf("%q costs %d, not %d (%v)", s, n, u.cost(s), err)
+			}
 		}
 	})
 }

@@ -8,7 +8,7 @@ import (
 
 // clip is s on one line in at most n runes; "…" stands for what is missing.
 func clip(s string, n int) string {
-	s = strings.Join(strings.Fields(plain(s)), " ")
+	s = oneLine(s)
 	if utf8.RuneCountInString(s) <= n {
 		return s
 	}
@@ -19,6 +19,9 @@ func clip(s string, n int) string {
 	}
 	return ""
 }
+
+// oneLine is s without controls and with single spaces.
+func oneLine(s string) string { return strings.Join(strings.Fields(plain(s)), " ") }
 
 // bytesText is a size as people read it: 4,812,345 bytes.
 func bytesText(n int) string {

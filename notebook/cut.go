@@ -1,17 +1,14 @@
 package notebook
 
-import (
-	"strings"
-	"unicode/utf8"
-)
+import "strings"
 
 // cutMiddle is the head and the tail of s with a line between them that says
-// how many bytes are omitted, in at most room runes of JSON; and that number.
+// how many bytes are omitted, at a cost of at most room in JSON; and that number.
 // head is the head's part of the room in fifths. Cuts fall between lines where
 // lines are short, else between runes. Without room for the line it is "". Where
 // s has a gap, the cut is around it.
-func cutMiddle(s string, gap Ends, room, head int, marker func(omitted int) string) (string, int) {
-	room -= jsonCost(marker(len(s)+gap.Gap)) + 2*len(`\n`)
+func (u Unit) cutMiddle(s string, gap Ends, room, head int, marker func(omitted int) string) (string, int) {
+	room -= u.cost(marker(len(s)+gap.Gap)) + 2*len(`\n`)
 	if room < 0 {
 		return "", len(s) + gap.Gap
 	}
@@ -19,11 +16,11 @@ func cutMiddle(s string, gap Ends, room, head int, marker func(omitted int) stri
 	if gap.Gap > 0 {
 		first = s[:gap.At]
 	}
-	end := lineEnd(first, within(first, room*head/5))
+	end := lineEnd(first, u.within(first, room*head/5))
 	if rest = s[end:]; gap.Gap > 0 {
 		rest = s[gap.At:]
 	}
-	start := lineStart(rest, withinTail(rest, room-jsonCost(s[:end])))
+	start := lineStart(rest, u.withinTail(rest, room-u.cost(s[:end])))
 	tail := rest[start:]
 	omitted := len(s) + gap.Gap - end - len(tail)
 
@@ -58,50 +55,4 @@ func lineStart(s string, start int) int {
 		return start + i
 	}
 	return start
-}
-
-// within is how many bytes of s, in whole runes, cost at most room.
-func within(s string, room int) int {
-	for i, r := range s {
-		if room -= runeCost(r); room < 0 {
-			return i
-		}
-	}
-	return len(s)
-}
-
-// withinTail is where the tail of s begins that costs at most room.
-func withinTail(s string, room int) int {
-	i := len(s)
-	for i > 0 {
-		r, size := utf8.DecodeLastRuneInString(s[:i])
-		if room -= runeCost(r); room < 0 {
-			break
-		}
-		i -= size
-	}
-	return i
-}
-
-// Tail is the end of s that has at most room runes inside a JSON string, from
-// the start of a line where lines are short.
-func Tail(s string, room int) string { return s[lineStart(s, withinTail(s, room)):] }
-
-// jsonCost is how many runes s, which is valid UTF-8, has inside a JSON string.
-func jsonCost(s string) (n int) {
-	for _, r := range s {
-		n += runeCost(r)
-	}
-	return n
-}
-
-// runeCost counts the escapes of encoding/json without HTML escaping.
-func runeCost(r rune) int {
-	switch {
-	case r == '"', r == '\\', r == '\n', r == '\r', r == '\t', r == '\b', r == '\f':
-		return 2
-	case r < 0x20, r == '\u2028', r == '\u2029':
-		return 6
-	}
-	return 1
 }

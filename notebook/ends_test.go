@@ -12,7 +12,7 @@ import (
 
 // fitOne is the one view that Fit shows of v.
 func fitOne(t interface{ Fatal(...any) }, v *View, budget int) View {
-	raw, err := Fit([]*View{v}, budget, func(shown []*View, _ int) any { return shown[0] }, func(*View) (string, error) { return "out-1", nil })
+	raw, err := Fit([]*View{v}, Budget{Most: budget}, func(shown []*View, _ int) any { return shown[0] }, func(*View) (string, error) { return "out-1", nil })
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -44,7 +44,7 @@ func TestWhatACutOmitsIsReadByOffset(t *testing.T) {
 	var b strings.Builder
 	q := Query{OutputRef: "r"}
 	for pages := 0; ; pages++ {
-		p, err := k.Read(q, CodexBudget)
+		p, err := k.Read(q, Budget{Most: CodexBudget})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -86,7 +86,7 @@ func TestQueriesOfAKeptOutput(t *testing.T) {
 			Text: "1:…" + strings.Repeat("x", 100) + "needle" + strings.Repeat("y", 294) + "…\n"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			got, err := k.Read(c.q, DefaultBudget)
+			got, err := k.Read(c.q, Budget{Most: DefaultBudget})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -100,11 +100,11 @@ func TestQueriesOfAKeptOutput(t *testing.T) {
 func TestQueriesThatMakeNoSenseSayWhatWould(t *testing.T) {
 	k := Kept{Streams: map[string]string{"stdout": "x", "result": "y"}}
 	var missing *StreamError
-	if _, err := k.Read(Query{Stream: "sdtout"}, DefaultBudget); !errors.As(err, &missing) || !cmp.Equal(missing.Known, []string{"stdout", "result"}) {
+	if _, err := k.Read(Query{Stream: "sdtout"}, Budget{Most: DefaultBudget}); !errors.As(err, &missing) || !cmp.Equal(missing.Known, []string{"stdout", "result"}) {
 		t.Errorf("%v", err)
 	}
 	for _, q := range []Query{{Grep: "("}, {Offset: -1}, {Limit: -1}, {Tail: -1}, {Tail: 1, Offset: 1}} {
-		if _, err := k.Read(q, DefaultBudget); !errors.Is(err, ErrQuery) {
+		if _, err := k.Read(q, Budget{Most: DefaultBudget}); !errors.Is(err, ErrQuery) {
 			t.Errorf("%+v: %v", q, err)
 		}
 	}
@@ -115,7 +115,7 @@ func TestPagesNeverExceedTheBudgetAndMakeProgress(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		text := strings.ToValidUTF8(anyText.Draw(t, "text"), "\uFFFD")
 		k := Kept{Streams: map[string]string{"stdout": text}}
-		budget := rapid.SampledFrom([]int{LeastBudget, CodexBudget}).Draw(t, "budget")
+		budget := anyBudget.Draw(t, "budget")
 		q := Query{
 			OutputRef: "r",
 			Limit:     rapid.SampledFrom([]int{0, 0, 1, 7, 5000}).Draw(t, "limit"),
@@ -128,8 +128,8 @@ func TestPagesNeverExceedTheBudgetAndMakeProgress(t *testing.T) {
 				t.Fatal(err)
 			}
 			b, _ := bridge.EncodeJSON(p)
-			if n := utf8.RuneCount(b); n > budget || !utf8.ValidString(p.Text) {
-				t.Fatalf("%d runes, the budget is %d: %s", n, budget, clip(string(b), 500))
+			if n := clientSize(budget.Unit, b); n > budget.Most || !utf8.ValidString(p.Text) {
+				t.Fatalf("%d, the budget is %v: %s", n, budget, clip(string(b), 500))
 			}
 			if p.NextOffset == nil || q.Tail > 0 {
 				return

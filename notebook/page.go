@@ -32,10 +32,10 @@ type Page struct {
 	Matches    *int   `json:"matches,omitempty"`     // lines in text, with Grep
 }
 
-// Read is a page whose JSON has at most budget runes. It fails with a
+// Read is a page whose JSON is within the budget. It fails with a
 // *StreamError for a stream that is not there and with ErrQuery for a query
 // that makes no sense.
-func (k Kept) Read(q Query, budget int) (Page, error) {
+func (k Kept) Read(q Query, budget Budget) (Page, error) {
 	name, text, err := k.stream(q.Stream)
 	if err != nil {
 		return Page{}, err
@@ -47,23 +47,23 @@ func (k Kept) Read(q Query, budget int) (Page, error) {
 		return Page{}, fmt.Errorf("%w: offset and tail exclude each other", ErrQuery)
 	}
 	p := Page{OutputRef: q.OutputRef, Stream: name, Total: len(text)}
-	room := p.room(max(budget, LeastBudget))
+	room := p.room(budget)
 	p.Offset = runeStart(text, min(q.Offset, len(text)))
 	if q.Tail > 0 && q.Grep == "" {
 		p.Offset = lastLines(text, q.Tail)
 		if q.Limit > 0 {
 			p.Offset = max(p.Offset, runeStart(text, len(text)-q.Limit))
 		}
-		p.Offset = lineStart(text, p.Offset+withinTail(text[p.Offset:], room))
+		p.Offset = lineStart(text, p.Offset+budget.withinTail(text[p.Offset:], room))
 	}
 	end := len(text)
 	if q.Limit > 0 && q.Limit < end-p.Offset {
 		end = runeStart(text, p.Offset+q.Limit)
 	}
 	if q.Grep != "" {
-		return p.grep(text[:end], q, room)
+		return p.grep(text[:end], q, room, budget.Unit)
 	}
-	if n := within(text[p.Offset:end], room); p.Offset+n < end {
+	if n := budget.within(text[p.Offset:end], room); p.Offset+n < end {
 		end = p.Offset + lineEnd(text[p.Offset:end], n)
 	}
 	p.Text = text[p.Offset:end]
@@ -72,11 +72,11 @@ func (k Kept) Read(q Query, budget int) (Page, error) {
 }
 
 // room is what the frame of the page leaves of the budget.
-func (p Page) room(budget int) int {
+func (p Page) room(budget Budget) int {
 	n := p.Total
 	p.NextOffset, p.Matches, p.Offset, p.Bytes = &n, &n, n, n
 	b, _ := bridge.EncodeJSON(p)
-	return max(budget-utf8.RuneCount(b), 0)
+	return max(max(budget.Most, LeastBudget)-budget.size(b), 0)
 }
 
 // read notes that the page ends before byte end of its stream.
@@ -93,7 +93,7 @@ const longestMatch = 400
 
 // grep reads on from the page's offset and takes the lines that match, until
 // the room is full; with Tail only the last of them.
-func (p Page) grep(text string, q Query, room int) (Page, error) {
+func (p Page) grep(text string, q Query, room int, u Unit) (Page, error) {
 	re, err := regexp.Compile(q.Grep)
 	if err != nil {
 		return Page{}, fmt.Errorf("%w: grep takes an RE2 expression: %v", ErrQuery, err)
@@ -106,13 +106,13 @@ func (p Page) grep(text string, q Query, room int) (Page, error) {
 		next := min(at+len(line)+1, len(text))
 		if m := re.FindStringIndex(line); m != nil {
 			hit := fmt.Sprintf("%d:%s\n", number, around(line, m[0], longest))
-			used += jsonCost(hit)
+			used += u.cost(hit)
 			if q.Tail == 0 && used > room {
 				break
 			}
 			found = append(found, hit)
 			for q.Tail > 0 && (len(found) > q.Tail || used > room) {
-				used -= jsonCost(found[0])
+				used -= u.cost(found[0])
 				found = found[1:]
 			}
 		}

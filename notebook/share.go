@@ -61,7 +61,7 @@ func (f *fitting) leaveOut(room int) {
 
 func (it *item) least() int { return it.bare + min(it.cost(), cutCost) }
 
-// fit writes the view in at most grant runes beside its bare ones.
+// fit writes the view at a cost of at most grant beside its bare one.
 func (it *item) fit(grant int, f *fitting) {
 	it.reset()
 	whole, urgent := make([]int, len(it.texts)), make([]int, len(it.texts))
@@ -76,7 +76,7 @@ func (it *item) fit(grant int, f *fitting) {
 	}
 	for i, n := range twice(whole, urgent, grant, 2) {
 		p := it.texts[i]
-		text, omitted := p.fit(n, it.ref)
+		text, omitted := p.fit(n, it.ref, f.Unit)
 		*p.field(&it.shown) = text
 		if omitted > 0 {
 			if it.shown.Truncated == nil {
@@ -95,20 +95,20 @@ func (it *item) rest(f *fitting) int {
 	}
 	if it.lost != nil {
 		it.ref = ""
-		it.shown.AddNote(clip(fmt.Sprintf("the omitted text could not be kept: %v", it.lost), f.noteRoom))
+		it.shown.AddNote(f.clip(fmt.Sprintf("the omitted text could not be kept: %v", it.lost), f.noteRoom))
 	}
 	if it.ref != "" {
 		it.shown.OutputRef = it.ref
 	}
-	cost := jsonCost(it.shown.OutputRef) + jsonCost(it.shown.Note) - jsonCost(it.fixed.Note) + 48
+	cost := f.cost(it.shown.OutputRef) + f.cost(it.shown.Note) - f.cost(it.fixed.Note) + 48
 	for _, p := range it.texts {
 		cost += len(p.name) + 16
 	}
 	return cost
 }
 
-// fit is the passage in at most grant runes, and how many bytes are omitted.
-func (p *passage) fit(grant int, ref string) (string, int) {
+// fit is the passage at a cost of at most grant, and how many bytes are omitted.
+func (p *passage) fit(grant int, ref string, u Unit) (string, int) {
 	if p.cost <= grant && p.gap.Gap == 0 {
 		return p.whole, 0
 	}
@@ -116,7 +116,7 @@ func (p *passage) fit(grant int, ref string) (string, int) {
 	if p.error {
 		head = 1
 	}
-	return cutMiddle(p.whole, p.gap, grant-keyCost, head, func(omitted int) string {
+	return u.cutMiddle(p.whole, p.gap, grant-keyCost, head, func(omitted int) string {
 		if ref == "" {
 			return fmt.Sprintf("… %s omitted …", bytesText(omitted))
 		}

@@ -2,7 +2,6 @@ package notebook
 
 import (
 	"context"
-	"unicode/utf8"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -44,7 +43,7 @@ func addOutline(tb *bridge.Toolbox, n *Notebook) {
 		if other {
 			res.Note = "the tab shows another notebook than before: none of the cells that were there is in it"
 		}
-		return res.answer(lines, Budget(c.Client(), tb.MaxOutput))
+		return res.answer(lines, BudgetOf(c.Client(), tb.MaxOutput))
 	})
 }
 
@@ -56,15 +55,15 @@ type outlineResult struct {
 }
 
 // answer shows as many cells as the budget allows.
-func (r outlineResult) answer(lines []Line, budget int) (*mcp.CallToolResult, error) {
+func (r outlineResult) answer(lines []Line, budget Budget) (*mcp.CallToolResult, error) {
 	r.Cells = []Line{}
-	room := budget - 200
+	room := budget.Most - 200
 	for _, l := range lines {
 		text, err := bridge.EncodeJSON(l)
 		if err != nil {
 			return nil, err
 		}
-		if room -= utf8.RuneCount(text) + 1; room < 0 {
+		if room -= budget.size(text) + 1; room < 0 {
 			r.Next = &l.Index
 			break
 		}
