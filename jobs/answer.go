@@ -98,9 +98,14 @@ func (j *Job) soFar(budget notebook.Budget) []json.RawMessage {
 	return []json.RawMessage{raw}
 }
 
-// remark is what the job says beside its cells.
-func (j *Job) remark() string {
+// Remark is what the job says beside its cells; before its first turn, what it
+// waits for.
+func (j *Job) Remark() string {
+	holder, _, held := j.m.opts.Bridge.Gate().Holder()
 	j.mu.Lock()
 	defer j.mu.Unlock()
+	if held && j.status == Queued && j.note == "" && holder != j.String() {
+		return "not begun: it waits for its turn behind " + holder
+	}
 	return j.note
 }

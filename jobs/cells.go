@@ -110,7 +110,7 @@ func (m *Manager) tryItem(ctx context.Context, j *Job, it *item, g *guard) error
 	if err != nil {
 		return err
 	}
-	turn, err := m.opts.Bridge.Gate().Enter(ctx, fmt.Sprintf("%s (%s)", j.Kind, j.ID), tab.Gone())
+	turn, err := m.opts.Bridge.Gate().Enter(ctx, j.String(), tab.Gone())
 	if err != nil {
 		return err
 	}

@@ -2,7 +2,6 @@ package jobs
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"colab-mcp/notebook"
@@ -61,7 +60,7 @@ func (m *Manager) withScratch(ctx context.Context, j *Job, a adhoc, f func(*note
 
 // tryCode runs the code once, in one turn with its deadline.
 func (m *Manager) tryCode(ctx context.Context, j *Job, it *item, s *notebook.Scratch, a adhoc) error {
-	turn, err := m.opts.Bridge.Gate().Enter(ctx, fmt.Sprintf("%s (%s)", j.Kind, j.ID), s.Tab().Gone())
+	turn, err := m.opts.Bridge.Gate().Enter(ctx, j.String(), s.Tab().Gone())
 	if err != nil {
 		return err
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"sync"
 	"time"
 
@@ -109,6 +110,9 @@ func (j *Job) Err() error {
 	defer j.mu.Unlock()
 	return j.err
 }
+
+// String names the job as the gate does.
+func (j *Job) String() string { return fmt.Sprintf("%s (%s)", j.Kind, j.ID) }
 
 // Note adds a sentence for who asks for the job.
 func (j *Job) Note(s string) {

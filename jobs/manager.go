@@ -217,12 +217,18 @@ func (m *Manager) List() []*Job {
 	return list
 }
 
-// Busy names the job that runs or waits, for who would take its tab away.
+// Busy names the job that has the turn, or else the next that runs or waits,
+// for who would take its tab away.
 func (m *Manager) Busy() (op string, since time.Time, busy bool) {
+	holder, _, _ := m.opts.Bridge.Gate().Holder()
 	for _, j := range m.List() {
-		if j.end().IsZero() {
-			return fmt.Sprintf("%s (%s)", j.Kind, j.ID), j.Started, true
+		if !j.end().IsZero() {
+			continue
+		}
+		op, since, busy = j.String(), j.Started, true
+		if op == holder {
+			break
 		}
 	}
-	return "", time.Time{}, false
+	return op, since, busy
 }

@@ -37,6 +37,22 @@ func TestTwoJobsTakeTurns(t *testing.T) { // X3
 	})
 }
 
+func TestWhoWaitsHearsWhoRuns(t *testing.T) { // X3
+	virtual(t, setup{}, func(d *desk) {
+		first := d.background("run_code", with{"code": "sleep 60"})
+		time.Sleep(time.Second)
+		second := d.background("run_code", with{"code": "print b"})
+		time.Sleep(time.Second)
+		op, since, _ := d.jobs.Busy()
+		equal(t, "busy with", op, "run_code ("+first+")")
+		equal(t, "for", time.Since(since), 2*time.Second)
+		type answer struct{ Note string }
+		equal(t, "note", as[answer](t, d.call("job_status", with{"job_id": second})).Note, "not begun: it waits for its turn behind run_code ("+first+")")
+		d.ended(second)
+		equal(t, "note at the end", as[answer](t, d.call("job_status", with{"job_id": second})).Note, "")
+	})
+}
+
 func TestReadsAndEditsNeverWait(t *testing.T) { // X3
 	virtual(t, setup{}, func(d *desk) {
 		ids := d.fill("sleep 1h", "print b")

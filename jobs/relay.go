@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"time"
 
 	"colab-mcp/bridge"
@@ -39,7 +38,7 @@ func (m *Manager) tryRelay(ctx context.Context, j *Job, it *item, r relayed) err
 	if err != nil {
 		return err
 	}
-	turn, err := m.opts.Bridge.Gate().Enter(ctx, fmt.Sprintf("%s (%s)", j.Kind, j.ID), tab.Gone())
+	turn, err := m.opts.Bridge.Gate().Enter(ctx, j.String(), tab.Gone())
 	if err != nil {
 		return err
 	}

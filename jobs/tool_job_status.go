@@ -67,9 +67,9 @@ func (t *tools) jobStatus(ctx context.Context, c *bridge.Call, p jobStatusParams
 
 // report is the whole of what can be said of the job.
 func (j *Job) report(budget notebook.Budget) (*mcp.CallToolResult, error) {
-	s := j.shoot(false)
+	s, note := j.shoot(false), j.Remark()
 	j.mu.Lock()
-	res := jobResult{JobID: j.ID, Kind: j.Kind, Status: j.status, Started: j.Started.UTC().Format(time.RFC3339), Error: j.words, Note: j.note, Result: j.progress}
+	res := jobResult{JobID: j.ID, Kind: j.Kind, Status: j.status, Started: j.Started.UTC().Format(time.RFC3339), Error: j.words, Note: note, Result: j.progress}
 	res.Done, res.Total = j.count()
 	end := j.ended
 	j.mu.Unlock()

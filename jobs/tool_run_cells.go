@@ -127,7 +127,7 @@ func (t *tools) foreground(ctx context.Context, c *bridge.Call, p plan, backgrou
 	if err != nil {
 		return nil, err
 	}
-	res := cellsResult{Status: j.foregroundStatus(ended), Note: j.remark()}
+	res := cellsResult{Status: j.foregroundStatus(ended), Note: j.Remark()}
 	if !ended {
 		res.JobID = j.ID
 	}

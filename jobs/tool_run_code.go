@@ -66,7 +66,7 @@ func (t *tools) runCode(ctx context.Context, c *bridge.Call, p runCodeParams) (*
 		return nil, err
 	}
 	s := j.shoot(true)
-	if note := j.remark(); note != "" {
+	if note := j.Remark(); note != "" {
 		s.views[0].AddNote(note)
 	}
 	res := codeResult{}

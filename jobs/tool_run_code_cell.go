@@ -51,5 +51,5 @@ func (t *tools) relay(ctx context.Context, c *bridge.Call, tool string, args jso
 		JobID   string            `json:"job_id"`
 		Outputs []json.RawMessage `json:"outputs"`
 		Note    string            `json:"note,omitempty"`
-	}{Running, j.ID, j.soFar(t.budget(c)), j.remark()})
+	}{Running, j.ID, j.soFar(t.budget(c)), j.Remark()})
 }

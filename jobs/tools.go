@@ -54,20 +54,9 @@ func (t *tools) wait(ctx context.Context, c *bridge.Call, j *Job) (ended bool, e
 	}
 	if !ended {
 		j.lastPeek(ctx)
-		j.queued()
 		return false, nil
 	}
 	return true, j.failure()
-}
-
-// queued says what a job that has not begun waits for.
-func (j *Job) queued() {
-	holder, _, held := j.m.opts.Bridge.Gate().Holder()
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	if held && j.status == Queued && j.note == "" {
-		j.note = "not begun: it waits for its turn behind " + holder
-	}
 }
 
 // prepare gets the tab that a run needs, so that a missing one is the call's

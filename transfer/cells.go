@@ -30,7 +30,7 @@ func (c *cells) Set(ctx context.Context, i int, code string) error {
 }
 
 func (c *cells) Run(ctx context.Context, i int) ([]notebook.Output, time.Duration, error) {
-	turn, err := c.bridge.Gate().Enter(ctx, fmt.Sprintf("%s (%s)", c.job.Kind, c.job.ID), c.tab.Gone())
+	turn, err := c.bridge.Gate().Enter(ctx, c.job.String(), c.tab.Gone())
 	if err != nil {
 		return nil, 0, err
 	}

@@ -2,6 +2,7 @@ package transfer
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"time"
 
@@ -63,10 +64,11 @@ func (t *tools) run(ctx context.Context, c *bridge.Call, kind string, f move, o 
 		return bridge.AnswerText(j.Reported()), nil
 	}
 	return bridge.Answer(struct {
-		Status   string `json:"status"`
-		JobID    string `json:"job_id"`
-		Progress any    `json:"progress,omitempty"`
-	}{jobs.Running, j.ID, j.Reported()})
+		Status   string          `json:"status"`
+		JobID    string          `json:"job_id"`
+		Progress json.RawMessage `json:"progress,omitempty"`
+		Note     string          `json:"note,omitempty"`
+	}{jobs.Running, j.ID, j.Reported(), j.Remark()})
 }
 
 // report is how a transfer under way shows in results.

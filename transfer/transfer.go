@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"hash"
 	"io"
+	"math"
 	"time"
 
 	"colab-mcp/notebook"
@@ -157,9 +158,10 @@ type idArgs struct {
 
 func (s *session) result(r Result, sent int64) Result {
 	r.Chunks = s.chunks
-	r.Seconds = s.meter.now().Sub(s.meter.began).Seconds()
-	if r.Seconds > 0 {
-		r.BytesPerS = float64(sent) / r.Seconds
+	took := s.meter.now().Sub(s.meter.began)
+	r.Seconds = notebook.Seconds(took)
+	if took > 0 {
+		r.BytesPerS = math.Round(float64(sent) / took.Seconds())
 	}
 	return r
 }

@@ -156,6 +156,36 @@ func TestTransferIsAJobThatLetsOthersIn(t *testing.T) {
 	}
 }
 
+// X3: a transfer that is handed back before its first turn says why.
+func TestTransferThatWaitsSaysForWhom(t *testing.T) {
+	a, k, hold := serve(t, stateDir(t), "--soft-limit", "1s"), newPausing(t), make(chan struct{})
+	close(k.step)
+	k.On("# stand still", func(ctx context.Context, _ string, _ tabtest.Screen) {
+		k.at <- struct{}{}
+		select {
+		case <-hold:
+		case <-ctx.Done():
+		}
+	})
+	a.connect(a.ask(oneNotebook), tabtest.Knobs{Options: localtab.Options{Kernel: k}})
+	var run, upload transferJob
+	a.call("run_code", args{"code": "# stand still", "background": true}).into(&run)
+	<-k.at
+	local := filepath.Join(t.TempDir(), "data.bin")
+	noise(t, local, 1000, 1)
+	res := a.call("upload_file", args{"local_path": local, "remote_path": filepath.Join(t.TempDir(), "data.bin")})
+	res.into(&upload)
+	want := `{"status":"running","job_id":"` + upload.JobID + `","note":"not begun: it waits for its turn behind run_code (` + run.JobID + `)"}`
+	if res.text() != want {
+		t.Errorf("got %s\nwant %s", res.text(), want)
+	}
+	close(hold)
+	waitFor(t, "the transfer's end", func() bool {
+		a.call("job_status", args{"job_id": upload.JobID, "wait_s": 1}).into(&upload)
+		return upload.Status == "done"
+	})
+}
+
 // F1, X3: a transfer that is cancelled leaves the target as it was, and nothing
 // else.
 func TestTransferIsCancelled(t *testing.T) {
