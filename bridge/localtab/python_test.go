@@ -12,6 +12,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 )
 
 // kinds runs f against plain Python and against a real ipykernel.
@@ -268,11 +269,15 @@ func TestCloseEndsARunningKernel(t *testing.T) {
 			}
 			defer conn.Close()
 			proc := tab.kernel.(*processKernel).current()
-			if err := tab.kernel.Close(); err != nil {
+			if err := tab.Close(); err != nil {
 				t.Error(err)
 			}
 			if proc.cmd.ProcessState == nil {
 				t.Error("the process runs on")
+			}
+			conn.SetReadDeadline(time.Now().Add(time.Minute))
+			if _, err := conn.Read(make([]byte, 1)); errors.Is(err, os.ErrDeadlineExceeded) { // the cell held its end
+				t.Error("the kernel runs on")
 			}
 			if _, err := os.Stat(proc.scratch); !errors.Is(err, os.ErrNotExist) {
 				t.Errorf("scratch directory is left: %v", err)

@@ -128,8 +128,8 @@ func (t *Tab) Close() error {
 	if t.saver != nil { // first, and no more: the next tab may be reading the file while the kernel ends
 		err = t.saver.close()
 	}
-	t.cancel()
 	err = errors.Join(err, t.kernel.Close())
+	t.cancel() // not before: it kills what drives the kernel, and the kernel with its cell would live on
 	t.done.Wait()
 	return err
 }
