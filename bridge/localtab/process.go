@@ -167,7 +167,7 @@ type process struct {
 	out     *bufio.Reader
 	stderr  tail
 
-	write sync.Mutex // one frame at a time
+	write sync.Mutex // one frame at a time, and none before the program
 	in    io.WriteCloser
 
 	endOnce sync.Once
@@ -212,16 +212,19 @@ func startProcess(python string, plain bool) (*process, error) {
 		return nil, fmt.Errorf("start the kernel: %w", err)
 	}
 	p.out = bufio.NewReaderSize(out, 256<<10)
+	p.write.Lock() // an interrupt now would be read as program: see ready
 	return p, nil
 }
 
 // ready hands over the program and waits until it can run code. It returns what kind of kernel it is.
+// It must be called, once: until then nothing can be sent.
 func (p *process) ready(ctx context.Context) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
 	stop := context.AfterFunc(ctx, p.kill)
 	defer stop()
 	_, err := p.in.Write(kernelPy)
+	p.write.Unlock()
 	for err == nil {
 		var f frame
 		if f, _, err = p.receive(); err == nil && f.Event == "ready" {

@@ -167,6 +167,25 @@ func TestInterruptWhileIdleIsHarmless(t *testing.T) {
 	})
 }
 
+// An interrupt that comes while the kernel is being started is none of its program.
+func TestInterruptBeforeTheProgram(t *testing.T) {
+	tab := newPythonTab(t, true)
+	p, err := startProcess(tab.kernel.(*processKernel).python, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.end()
+	sent := make(chan error, 1)
+	go func() { sent <- p.send(frame{Op: "interrupt"}, "") }()
+	time.Sleep(20 * time.Millisecond) // long enough, mostly, to be first
+	if _, err := p.ready(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if err := <-sent; err != nil {
+		t.Error(err)
+	}
+}
+
 // A crash answers with what was shown so far, leaves the count null, and the next run counts from 1.
 func TestKernelCrashEndsTheRunAndRestarts(t *testing.T) {
 	for name, crash := range map[string]string{"exit": "os._exit(1)", "kill": "os.kill(os.getpid(), 9)"} {
