@@ -207,12 +207,11 @@ func TestKernelCrashEndsTheRunAndRestarts(t *testing.T) {
 func TestKernelThatDiedBetweenRunsIsReplaced(t *testing.T) {
 	kinds(t, func(t *testing.T, p *peer, _ *Tab) {
 		p.run("import os, threading\nthreading.Timer(0.05, os._exit, [1]).start()")
-		for range 100 { // some run, at the latest the next but one, is on a new kernel
+		for { // some run, at the latest the next but one after the death, is on a new kernel
 			if c := p.run("1"); c.Count != nil && *c.Count == 1 {
 				return
 			}
 		}
-		t.Error("the kernel did not die")
 	})
 }
 
