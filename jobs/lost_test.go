@@ -13,6 +13,7 @@ import (
 	"colab-mcp/bridge"
 	"colab-mcp/bridge/localtab/tabtest"
 	"colab-mcp/jobs"
+	"colab-mcp/notebook"
 	"colab-mcp/state"
 )
 
@@ -248,6 +249,37 @@ func TestAnswerToAnAddedCellThatIsLost(t *testing.T) { // design 7
 		equal(t, "left behind", len(d.temporary(ids...)), 0)
 		equal(t, "ran", len(d.ran()), 0)
 	})
+}
+
+// An agent repeats the call while the lost cell, if there is one, is swept.
+func TestSweepTellsALostCellFromItsRepeat(t *testing.T) { // X4, design 7
+	for _, done := range []bool{false, true} {
+		virtual(t, setup{noReopen: true}, func(d *desk) {
+			ctx := context.Background()
+			ids := d.fill("print a")
+			add := len(d.far().Received()) + 2
+			d.far().Set(func(k *tabtest.Knobs) { k.DropAtMessage = add })
+			if r := d.call("run_code", with{"code": "print x"}); !errors.Is(r.err, bridge.ErrTabGone) {
+				t.Fatalf("got %v", r.err)
+			}
+			nb := notebook.New(d.left(), nil)
+			nb.Where = func() string { return d.bridge.Status().Notebook }
+			d.open()
+			if done {
+				d.add("print x")
+			}
+			repeat, err := nb.Scratch(ctx, d.bridge.Live(), "", "print x")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := nb.Sweep(ctx, d.bridge.Live()); err != nil {
+				t.Fatal(err)
+			}
+			if there := d.temporary(ids...); len(there) != 1 || there[0].ID != repeat.ID() {
+				t.Errorf("lost after it was added %v: want %s alone, have %+v", done, repeat.ID(), there)
+			}
+		})
+	}
 }
 
 // snapshot is what a kill leaves of a store.

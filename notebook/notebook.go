@@ -24,6 +24,7 @@ type Notebook struct {
 
 	mu    sync.Mutex // guards all below
 	temps []Temp
+	noted int    // temporary cells so far
 	last  int    // execution count that this runtime has reached at least, 0 if none was seen
 	anew  bool   // it has started anew, and no result has said so
 	of    string // the notebook that all this is about
@@ -35,7 +36,11 @@ type Notebook struct {
 // New returns a Notebook that knows of the temporary cells an earlier process
 // left about.
 func New(left []Temp, log *slog.Logger) *Notebook {
-	return &Notebook{Log: log, temps: left}
+	n := &Notebook{Log: log}
+	for _, t := range left {
+		n.note(nil, &t)
+	}
+	return n
 }
 
 // here names the notebook that the tab shows, or showed last; what is

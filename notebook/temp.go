@@ -23,6 +23,7 @@ type Temp struct {
 	Module   bool     `json:"module,omitempty"` // its sources are calls of our modules: known by their form
 
 	user *bridge.Tab // the connection whose operation uses it now
+	nth  int         // tells it from another that looks the same
 }
 
 func sum(source string) string {
@@ -199,9 +200,10 @@ func (n *Notebook) note(before, after *Temp) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if before != nil {
-		n.temps = slices.DeleteFunc(slices.Clone(n.temps), func(t Temp) bool {
-			return t.Notebook == before.Notebook && t.ID == before.ID && slices.Equal(t.Sums, before.Sums)
-		})
+		n.temps = slices.DeleteFunc(slices.Clone(n.temps), func(t Temp) bool { return t.nth == before.nth })
+	} else {
+		n.noted++
+		after.nth = n.noted
 	}
 	if after != nil {
 		n.temps = append(slices.Clone(n.temps), *after)
@@ -239,6 +241,13 @@ func (n *Notebook) Sweep(ctx context.Context, tab *bridge.Tab) error {
 	if err != nil {
 		return err
 	}
+	n.mu.Lock()
+	used := slices.DeleteFunc(slices.Clone(n.temps), func(t Temp) bool { return t.user != tab })
+	n.mu.Unlock()
+	// What an operation on this tab has added by now may look like a lost cell whose id is not known.
+	all = slices.DeleteFunc(all, func(c Cell) bool {
+		return slices.ContainsFunc(used, func(t Temp) bool { return t.is(c) })
+	})
 	var failed error
 	for _, t := range mine {
 		i := slices.IndexFunc(all, t.is)
