@@ -18,11 +18,12 @@ func firstState() *mcp.ServerSessionState {
 	return &mcp.ServerSessionState{LogLevel: "info"}
 }
 
-// relayLog passes on what the tab logs, from the level on that the client set.
+// relayLog passes on what the tab logs, from the level on that the client set,
+// without secrets: a page knows its link.
 func (srv *server) relayLog(params json.RawMessage) {
 	//lint:ignore SA1019 deprecated for the newest version only
 	p := mcp.LoggingMessageParams{Data: new(json.RawMessage)} // kept as it was written
-	if json.Unmarshal(params, &p) != nil {
+	if json.Unmarshal([]byte(srv.secrets.Redact(string(params))), &p) != nil {
 		return
 	}
 	for ss := range srv.mcp.Sessions() {

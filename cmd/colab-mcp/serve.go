@@ -46,6 +46,7 @@ func (serveCmd) Run(s *settings) error {
 // jobs see their runs end.
 type server struct {
 	settings *settings
+	secrets  *state.Redactor
 	log      *slog.Logger
 	flush    func()
 	logFile  io.Closer
@@ -61,11 +62,10 @@ type server struct {
 // newServer opens the state and wires everything. What cannot be had on disk
 // is reported and done without: the agent's side works on every path.
 func newServer(s *settings) *server {
-	srv := &server{settings: s}
+	srv := &server{settings: s, secrets: &state.Redactor{}}
 	var remarks []string
 	srv.dir, remarks = openState(s)
-	secrets := &state.Redactor{}
-	srv.openLog(secrets)
+	srv.openLog()
 	for _, r := range remarks {
 		srv.log.Warn(r)
 	}
@@ -76,7 +76,7 @@ func newServer(s *settings) *server {
 		remarks = append(remarks, remark)
 		srv.log.Warn(remark)
 	}
-	secrets.Add(id.Token)
+	srv.secrets.Add(id.Token)
 
 	srv.launcher, _ = bridge.NewLauncher(s.Browser) // checked with the flags
 	temps := srv.blobs("temps", state.Limits{})
@@ -87,7 +87,7 @@ func newServer(s *settings) *server {
 		Browse: srv.launcher.Open,
 		Busy:   func() (string, time.Time, bool) { return srv.jobs.Busy() },
 		OnIdentity: func(id bridge.Identity, link bridge.Link) {
-			secrets.Add(id.Token)
+			srv.secrets.Add(id.Token)
 			keep.save(id, link)
 		},
 		OnTools: func(tools []bridge.Tool) { srv.toolbox.Follow(tools) },
@@ -126,7 +126,7 @@ func newServer(s *settings) *server {
 	return srv
 }
 
-func (srv *server) openLog(secrets *state.Redactor) {
+func (srv *server) openLog() {
 	level := slog.LevelInfo
 	if err := level.UnmarshalText([]byte(srv.settings.LogLevel)); err != nil {
 		level = slog.LevelInfo
@@ -137,7 +137,7 @@ func (srv *server) openLog(secrets *state.Redactor) {
 	}
 	file, err := state.OpenLog(srv.settings.Log)
 	srv.logFile = file
-	srv.log, srv.flush = state.NewLogger(file, level, secrets)
+	srv.log, srv.flush = state.NewLogger(file, level, srv.secrets)
 	if err != nil {
 		fmt.Fprintf(os.Stderr, "colab-mcp: no log: %v\n", err)
 	}
