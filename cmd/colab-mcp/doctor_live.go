@@ -60,9 +60,6 @@ func (c doctorCmd) live(ctx context.Context, s *settings, add func(check)) (err 
 		OnIdentity: func(id bridge.Identity, _ bridge.Link) { secrets.Add(id.Token) },
 	})
 	p := &probe{ctx: ctx, bridge: b, notebook: notebook.New(nil, nil)}
-	defer p.runs.Wait()
-	defer b.Close() // which ends a run that is not answered
-
 	found := func(ch check) {
 		t.fact(ch.Name, string(ch.Verdict)+": "+ch.Detail)
 		add(ch)
@@ -71,6 +68,8 @@ func (c doctorCmd) live(ctx context.Context, s *settings, add func(check)) (err 
 		p.hello, p.add = t.hello(), found
 		p.all()
 	}
+	b.Close() // no frame comes any more, and a run that is not answered ends
+	p.runs.Wait()
 	if t.err != nil {
 		return fmt.Errorf("transcript: %w", t.err)
 	}
@@ -195,22 +194,30 @@ func (p *probe) call(tool string, args map[string]any) (told, error) {
 // run runs one cell. A tab that never answers is left at the end of ctx, and
 // hung up on by who made the bridge.
 func (p *probe) run(id string) (told, error) {
-	type ended struct {
-		result json.RawMessage
-		err    error
-	}
-	began := time.Now()
-	answer := make(chan ended, 1)
-	p.runs.Go(func() {
-		result, err := p.tab.Run(bridge.RunCodeCell, json.RawMessage(fmt.Sprintf(`{"cellId":%q}`, id)), nil)
-		answer <- ended{result, err}
-	})
 	select {
-	case a := <-answer:
-		return tell(bridge.RunCodeCell, a.result, a.err, time.Since(began))
+	case a := <-p.start(id):
+		return a.told, a.err
 	case <-p.ctx.Done():
 		return told{}, p.ctx.Err()
 	}
+}
+
+// answered is how a run ended.
+type answered struct {
+	told told
+	err  error
+}
+
+// start begins a run and looks at no ctx: tidy puts another in its place.
+func (p *probe) start(id string) <-chan answered {
+	began := time.Now()
+	answer := make(chan answered, 1)
+	p.runs.Go(func() {
+		result, err := p.tab.Run(bridge.RunCodeCell, json.RawMessage(fmt.Sprintf(`{"cellId":%q}`, id)), nil)
+		t, err := tell(bridge.RunCodeCell, result, err, time.Since(began))
+		answer <- answered{t, err}
+	})
+	return answer
 }
 
 func tell(tool string, result json.RawMessage, err error, took time.Duration) (told, error) {

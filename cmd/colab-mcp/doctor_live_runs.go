@@ -118,19 +118,14 @@ func (p *probe) liveOutput() (string, error) {
 		return "", err
 	}
 	began := time.Now()
-	ended := make(chan error, 1)
-	p.runs.Go(func() {
-		ran, err := p.run(id)
-		_, err = ran.must(err)
-		ended <- err
-	})
+	ended := p.start(id)
 	seen, reads := time.Duration(0), 0
 	tick := time.NewTicker(500 * time.Millisecond)
 	defer tick.Stop()
 	for {
 		select {
-		case err := <-ended:
-			if err != nil {
+		case a := <-ended:
+			if _, err := a.told.must(a.err); err != nil {
 				return "", err
 			}
 			if reads == 0 {
