@@ -29,6 +29,22 @@ func shut(t *testing.T, ls []net.Listener) {
 	})
 }
 
+// halfTaken is a stranger on one family, 0 for IPv4, of a port that is free on the other: what the system chooses for one may
+// be somebody's there.
+func halfTaken(t *testing.T, family int) net.Listener {
+	t.Helper()
+	ls, err := bridge.Listen(0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, l := range ls {
+		if i != family {
+			l.Close()
+		}
+	}
+	return ls[family]
+}
+
 // L11, S3
 func TestListenTakesOnePortOfBothFamilies(t *testing.T) {
 	six(t)
@@ -59,20 +75,16 @@ func TestListenTakesOnePortOfBothFamilies(t *testing.T) {
 // L11: a stranger on one family would be given the token.
 func TestListenRefusesAPortFreeOnOneFamilyOnly(t *testing.T) {
 	six(t)
-	for _, family := range []string{"127.0.0.1", "[::1]"} {
-		stranger, err := net.Listen("tcp", family+":0")
-		if err != nil {
-			t.Fatal(err)
-		}
+	for i, other := range []string{"[::1]", "127.0.0.1"} {
+		stranger := halfTaken(t, i)
 		port := stranger.Addr().(*net.TCPAddr).Port
 		ls, err := bridge.Listen(port)
 		shut(t, ls)
 		var taken *bridge.PortError
 		if !errors.As(err, &taken) || taken.Port != port || len(ls) != 0 {
-			t.Errorf("%s is taken: %d listeners, %v", family, len(ls), err)
+			t.Errorf("%s is taken: %d listeners, %v", stranger.Addr(), len(ls), err)
 		}
 		// And the other family is free again.
-		other := map[string]string{"127.0.0.1": "[::1]", "[::1]": "127.0.0.1"}[family]
 		l, err := net.Listen("tcp", fmt.Sprintf("%s:%d", other, port))
 		if err != nil {
 			t.Errorf("the failed try left %s taken: %v", other, err)
@@ -85,10 +97,7 @@ func TestListenRefusesAPortFreeOnOneFamilyOnly(t *testing.T) {
 
 // L11, L13: what browsers refuse is never chosen, and a busy pinned port is told with its number.
 func TestBusyPinnedPortIsToldAndMCPLivesOn(t *testing.T) {
-	stranger, err := net.Listen("tcp4", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	stranger := halfTaken(t, 0)
 	port := stranger.Addr().(*net.TCPAddr).Port
 	b := bridge.New(bridge.Options{Identity: bridge.NewIdentity(port), Pinned: true})
 	t.Cleanup(b.Close)
