@@ -175,9 +175,12 @@ func TestInterruptBeforeTheProgram(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer p.end()
+	if p.write.TryLock() {
+		t.Error("a frame can be sent before the program")
+		p.write.Unlock()
+	}
 	sent := make(chan error, 1)
 	go func() { sent <- p.send(frame{Op: "interrupt"}, "") }()
-	time.Sleep(20 * time.Millisecond) // long enough, mostly, to be first
 	if _, err := p.ready(t.Context()); err != nil {
 		t.Error(err)
 	}
