@@ -30,13 +30,18 @@ var plainName = regexp.MustCompile(`^[a-z0-9_]{1,40}$`)
 // Follow makes the visible tools those of a live tab. It may be called for the
 // same list again. A tool of ours is never shadowed, and a name that clients
 // refuse is left to call_colab_tool.
-func (tb *Toolbox) Follow(tools []Tool) {
-	if tools == nil {
-		return
-	}
+func (tb *Toolbox) Follow(tools []Tool) { tb.follow(func() []Tool { return tools }) }
+
+// follow is Follow for a list that is read when its turn has come: one that was
+// read before could take the place of a newer one, for good.
+func (tb *Toolbox) follow(list func() []Tool) {
 	l := &tb.live
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	tools := list()
+	if tools == nil {
+		return
+	}
 	want := map[string]Tool{}
 	for _, t := range tools {
 		if plainName.MatchString(t.Name) && (!tb.Owns(t.Name) || differs(t)) {

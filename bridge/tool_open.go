@@ -49,7 +49,7 @@ func (tb *Toolbox) open(ctx context.Context, c *Call, p openParams) (*mcp.CallTo
 		return nil, err
 	}
 	if tab := tb.Bridge.Live(); got.Ready && tab != nil {
-		tb.Follow(tab.Tools())
+		tb.follow(tab.Tools)
 		tb.settle(ctx)
 	}
 	res := openResult{Result: got.Ready, State: "ready", Notebook: got.Notebook, Waited: seconds(got.Waited), Note: got.Note}
