@@ -6,7 +6,9 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -252,6 +254,38 @@ func TestStageNeverReplacesUnasked(t *testing.T) { // S5: no silent overwrite, n
 	}
 	if read(t, filepath.Join(dir, "a")) != "theirs" || names(t, dir) != "a" {
 		t.Errorf("left %s", names(t, dir))
+	}
+}
+
+// One call goes on with a staging file at the moment in which another sweeps it.
+func TestStageIsNotSweptUnderItsCall(t *testing.T) { // F3
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(4)) // or they hardly ever meet
+	dir := t.TempDir()
+	l := local(t, dir)
+	for range 2000 {
+		part := write(t, filepath.Join(dir, ".f.colab-mcp-a.part"), "half")
+		var both sync.WaitGroup
+		var stages [2]*notebook.Stage
+		for i, key := range []string{"a", "b"} {
+			both.Go(func() {
+				var err error
+				if stages[i], err = l.Stage(filepath.Join(dir, "f"), key, false); err != nil && !errors.Is(err, notebook.ErrStaging) {
+					t.Error(err)
+				}
+			})
+		}
+		both.Wait()
+		if _, err := os.Stat(part); stages[0] != nil && err != nil {
+			t.Error("the file of the first call is gone")
+		}
+		for _, s := range stages {
+			if s != nil {
+				s.Discard()
+			}
+		}
+		if t.Failed() {
+			return
+		}
 	}
 }
 
