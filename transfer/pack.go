@@ -2,9 +2,10 @@ package transfer
 
 import (
 	"bytes"
-	"compress/zlib"
 	"fmt"
 	"io"
+
+	"github.com/klauspost/compress/zlib"
 )
 
 // packer compresses chunks at level 1, which costs less time than the bytes it saves. It is for one goroutine.
