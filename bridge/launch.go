@@ -34,9 +34,9 @@ func (e *LaunchError) Unwrap() error { return e.Err }
 // in the foreground.
 const launchGrace = 1500 * time.Millisecond
 
-// Launcher opens links in the user's browser. The commands it starts get no stdio, and a session of
-// their own, so that whatever ends us does not end the user's browser. Each has a goroutine that
-// reaps it; Close ends these. Safe for concurrent use.
+// Launcher opens links in the user's browser. The commands it starts get no stdio, a session of
+// their own, and soon another parent, so that whatever ends us does not end the user's browser. Each
+// has a goroutine until then; Close ends these. Safe for concurrent use.
 type Launcher struct {
 	argv  []string // nil: the system's opener
 	none  bool
@@ -101,7 +101,7 @@ func (l *Launcher) Program() (string, error) {
 }
 
 // Close stops looking after the commands and waits for the goroutines that did. The commands live
-// on; those that end before us stay zombies until we exit, which is soon.
+// on.
 func (l *Launcher) Close() {
 	l.mu.Lock()
 	if !l.closed {
@@ -113,10 +113,13 @@ func (l *Launcher) Close() {
 }
 
 func (l *Launcher) run(ctx context.Context, argv []string) error {
-	cmd := exec.Command(argv[0], argv[1:]...) // not CommandContext: ctx must not end the browser
-	cmd.SysProcAttr = ownSession()
-	ended := make(chan error, 1)
-	if err := l.start(cmd, ended); err != nil {
+	path, err := exec.LookPath(argv[0])
+	if err != nil {
+		return &LaunchError{argv[0], plainCause(err)}
+	}
+	ended, left := make(chan error, 1), make(chan struct{})
+	defer close(left)
+	if err := l.start(path, argv[1:], ended, left); err != nil {
 		return &LaunchError{argv[0], plainCause(err)}
 	}
 	grace := time.NewTimer(l.grace)
@@ -136,40 +139,57 @@ func (l *Launcher) run(ctx context.Context, argv []string) error {
 	}
 }
 
-// start starts cmd and its reaper, which tells ended how cmd ended.
-func (l *Launcher) start(cmd *exec.Cmd, ended chan<- error) error {
+// start starts a program and its reaper, which tells ended how it ended, unless left is closed first.
+func (l *Launcher) start(path string, args []string, ended chan<- error, left <-chan struct{}) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.closed {
 		return os.ErrClosed
 	}
-	if err := cmd.Start(); err != nil {
-		return err
-	}
-	c, err := adopt(cmd.Process)
+	c, theirs, err := newChild()
 	if err != nil {
 		return err
 	}
-	l.reapers.Go(func() { c.reap(l.stop, ended) })
+	argv := nursed(path, args)
+	cmd := exec.Command(argv[0], argv[1:]...) // not CommandContext: ctx must not end the browser
+	cmd.SysProcAttr, cmd.ExtraFiles = ownSession(), theirs
+	err = cmd.Start()
+	for _, f := range theirs {
+		f.Close()
+	}
+	if err == nil {
+		err = c.adopt(cmd.Process)
+	}
+	if err != nil {
+		c.release()
+		return err
+	}
+	l.reapers.Go(func() { c.reap(l.stop, ended, left) })
 	return nil
 }
 
 // reap waits for the child by asking, at growing intervals: os.Process.Wait cannot be told to give
-// up, and would outlive Close for as long as the user keeps the browser open.
-func (c *child) reap(stop <-chan struct{}, ended chan<- error) {
+// up, and would outlive Close for as long as the user keeps the browser open. When nobody wants to
+// know any more, it lets the child go.
+func (c *child) reap(stop <-chan struct{}, ended chan<- error, left <-chan struct{}) {
 	defer c.release()
 	const first, last = 10 * time.Millisecond, time.Second
-	pause := first
+	pause, alone, stopped := first, false, false
 	timer := time.NewTimer(pause)
 	defer timer.Stop()
 	for {
 		select {
 		case <-stop:
-			return
+			alone, stopped = true, true
+		case <-left:
+			pause, alone, left = first, true, nil
 		case <-timer.C:
 		}
 		if done, err := c.poll(); done {
 			ended <- err
+			return
+		}
+		if alone && c.letGo() || stopped {
 			return
 		}
 		pause = min(2*pause, last)

@@ -10,10 +10,8 @@ import (
 	"runtime"
 	"strings"
 	"syscall"
+	"time"
 )
-
-// ownSession keeps a terminal's Ctrl-C, and a client that kills our process group, from the browser.
-func ownSession() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setsid: true} }
 
 // openSystem starts the programs that github.com/pkg/browser would, by run: that package leaves them
 // in our process group and waits for them without end. It is used where it does neither, on Windows.
@@ -79,15 +77,59 @@ func browserVariable(value, link string) []string {
 	return nil
 }
 
-// child is a process that is ours to reap.
-type child struct{ pid int }
+// ownSession keeps a terminal's Ctrl-C, and a client that kills our process group, from the browser.
+func ownSession() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setsid: true} }
 
-func adopt(p *os.Process) (*child, error) {
-	c := &child{p.Pid}
-	return c, p.Release() // the pid cannot be used again before poll has reaped it
+// nurse is a shell that starts a program, says so and waits for it. When the nurse is killed, the
+// program lives on, as no descendant of ours: opencode ends these together with us.
+const nurse = `(echo >&3; exec "$0" "$@" 3>&-); exit $?`
+
+func nursed(path string, args []string) []string {
+	return append([]string{"/bin/sh", "-c", nurse, path}, args...)
 }
 
-func (c *child) release() {}
+// child is a nurse that is ours to reap.
+type child struct {
+	pid   int
+	begun *os.File // has a byte when the program has a process of its own
+}
+
+// newChild is a child that has not started, and the files it will be given.
+func newChild() (*child, []*os.File, error) {
+	begun, theirs, err := os.Pipe()
+	if err != nil {
+		return nil, nil, err
+	}
+	return &child{begun: begun}, []*os.File{theirs}, nil
+}
+
+func (c *child) adopt(p *os.Process) error {
+	c.pid = p.Pid
+	return p.Release() // the pid cannot be used again before poll has reaped it
+}
+
+func (c *child) release() { c.begun.Close() }
+
+// letGo ends the nurse, if the program has been started, and reports whether it did.
+func (c *child) letGo() bool {
+	if err := c.begun.SetReadDeadline(time.Now().Add(time.Millisecond)); err != nil {
+		return false
+	}
+	if n, _ := c.begun.Read(make([]byte, 1)); n == 0 {
+		return false
+	}
+	if c.pid <= 1 {
+		return true // to kill(2) that is no child, but everybody
+	}
+	if err := syscall.Kill(c.pid, syscall.SIGKILL); err != nil {
+		return false
+	}
+	for { // it is on its way
+		if _, err := syscall.Wait4(c.pid, nil, 0, nil); err != syscall.EINTR {
+			return true
+		}
+	}
+}
 
 // poll reaps the child if it has ended; err says how it failed.
 func (c *child) poll() (ended bool, err error) {
@@ -98,8 +140,9 @@ func (c *child) poll() (ended bool, err error) {
 		return false, nil
 	case err != nil: // reaped for us, because our parent has us ignore SIGCHLD
 		return true, nil
-	case ws.Signaled():
-		return true, fmt.Errorf("ended by signal %d (%v)", ws.Signal(), ws.Signal())
+	case ws.ExitStatus() > 128 && ws.ExitStatus() < 160: // as shells say it
+		signal := syscall.Signal(ws.ExitStatus() - 128)
+		return true, fmt.Errorf("ended by signal %d (%v)", signal, signal)
 	case ws.ExitStatus() != 0:
 		return true, fmt.Errorf("exit status %d", ws.ExitStatus())
 	}

@@ -148,7 +148,36 @@ func (f foreground) wait(t *testing.T) (pid int, stdio []string) {
 	return pid, words[1:]
 }
 
-// O3
+// isDescendant reports whether pid is a child of ours, or a child's child.
+func isDescendant(t *testing.T, pid int) bool {
+	t.Helper()
+	for pid > 1 {
+		if pid == os.Getpid() {
+			return true
+		}
+		out, err := exec.Command("ps", "-o", "ppid=", "-p", strconv.Itoa(pid)).Output()
+		if err != nil {
+			return false // it is gone
+		}
+		if pid, err = strconv.Atoi(strings.TrimSpace(string(out))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return false
+}
+
+// kill ends the command, which must live.
+func (f foreground) kill(t *testing.T, pid int) {
+	t.Helper()
+	if out, err := exec.Command("ps", "-o", "stat=", "-p", strconv.Itoa(pid)).Output(); err != nil || strings.HasPrefix(string(out), "Z") {
+		t.Errorf("the browser is gone: %q, %v", out, err)
+	}
+	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+		t.Errorf("the browser is gone: %v", err)
+	}
+}
+
+// O3; opencode ends every descendant of a server, with the server.
 func TestForegroundBrowserDoesNotBlockUs(t *testing.T) {
 	f := newForeground(t)
 	l := newTestLauncher(t, f.command, time.Millisecond)
@@ -156,20 +185,25 @@ func TestForegroundBrowserDoesNotBlockUs(t *testing.T) {
 		t.Fatal(err)
 	}
 	pid, stdio := f.wait(t)
-	if sid, err := unix.Getsid(pid); err != nil || sid != pid {
-		t.Errorf("the command is in session %d, %v; want its own, %d", sid, err, pid)
+	ours, err := unix.Getsid(0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if sid, err := unix.Getsid(pid); err != nil || sid == ours {
+		t.Errorf("the command is in session %d, %v; want another than ours, %d", sid, err, ours)
 	}
 	if runtime.GOOS == "linux" && fmt.Sprint(stdio) != "[/dev/null /dev/null /dev/null]" {
 		t.Errorf("the command's stdio is %v", stdio)
 	}
-	// When it ends, so does its goroutine, and no zombie stays.
-	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
-		t.Fatal(err)
+	l.reapers.Wait() // it is somebody else's now
+	if isDescendant(t, pid) {
+		t.Error("the command is a descendant of ours")
 	}
-	l.reapers.Wait()
-	if err := syscall.Kill(pid, 0); !errors.Is(err, syscall.ESRCH) {
-		t.Errorf("process %d is still there: %v", pid, err)
+	var ws syscall.WaitStatus
+	if got, err := syscall.Wait4(-1, &ws, syscall.WNOHANG, nil); !errors.Is(err, syscall.ECHILD) {
+		t.Errorf("a child of ours is left: wait4 says %d, %v", got, err)
 	}
+	f.kill(t, pid)
 }
 
 // O3; that no goroutine stays is goleak's to see
@@ -182,19 +216,10 @@ func TestCloseLeavesTheBrowserOpen(t *testing.T) {
 	pid, _ := f.wait(t)
 	l.Close()
 	l.Close()
-	var ws syscall.WaitStatus
-	if got, err := syscall.Wait4(pid, &ws, syscall.WNOHANG, nil); got != 0 || err != nil {
-		t.Errorf("the browser has ended: wait4 says %d, %v, %v", got, ws, err)
-	}
 	if err := l.Open(t.Context(), secretLink); !errors.Is(err, os.ErrClosed) {
 		t.Errorf("Open after Close: %v, want os.ErrClosed", err)
 	}
-	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := syscall.Wait4(pid, &ws, 0, nil); err != nil {
-		t.Fatal(err)
-	}
+	f.kill(t, pid)
 }
 
 func TestCallerWhoLeavesDoesNotEndTheBrowser(t *testing.T) {
@@ -209,10 +234,8 @@ func TestCallerWhoLeavesDoesNotEndTheBrowser(t *testing.T) {
 	if err := <-answer; !errors.Is(err, context.Canceled) {
 		t.Errorf("Open: %v, want context.Canceled", err)
 	}
-	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
-		t.Errorf("the browser is gone: %v", err)
-	}
 	l.reapers.Wait()
+	f.kill(t, pid)
 	if err := l.Open(ctx, secretLink); !errors.Is(err, context.Canceled) {
 		t.Errorf("Open for a caller who has left: %v", err)
 	}
@@ -228,13 +251,7 @@ func TestCloseEndsTheWaitForABrowserThatStays(t *testing.T) {
 	if err := <-answer; err != nil {
 		t.Errorf("Open: %v; the browser had been started", err)
 	}
-	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
-		t.Errorf("the browser is gone: %v", err)
-	}
-	var ws syscall.WaitStatus
-	if _, err := syscall.Wait4(pid, &ws, 0, nil); err != nil {
-		t.Fatal(err)
-	}
+	f.kill(t, pid)
 }
 
 // systemEnv is a machine with just these programs, which write their name and arguments to the

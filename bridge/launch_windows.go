@@ -34,12 +34,25 @@ func systemProgram() (string, error) { return "ShellExecute", nil }
 // child is a handle of our own on a process, which can be asked without waiting.
 type child struct{ handle windows.Handle }
 
-func adopt(p *os.Process) (*child, error) {
+func newChild() (*child, []*os.File, error) { return &child{}, nil, nil }
+
+// nursed is the program itself: the end of a parent is nobody's end here.
+func nursed(path string, args []string) []string { return append([]string{path}, args...) }
+
+func (c *child) adopt(p *os.Process) error {
 	h, err := windows.OpenProcess(windows.SYNCHRONIZE|windows.PROCESS_QUERY_LIMITED_INFORMATION, false, uint32(p.Pid))
-	return &child{h}, errors.Join(err, p.Release())
+	c.handle = h
+	return errors.Join(err, p.Release())
 }
 
-func (c *child) release() { _ = windows.CloseHandle(c.handle) }
+func (c *child) release() {
+	if c.handle != 0 {
+		_ = windows.CloseHandle(c.handle)
+	}
+}
+
+// letGo has nothing to do.
+func (c *child) letGo() bool { return true }
 
 // poll reports whether the child has ended; err says how it failed.
 func (c *child) poll() (ended bool, err error) {
