@@ -116,13 +116,15 @@ func (s *Stage) sweep(dir string) {
 		if !found || !strings.HasPrefix(own, ".") || !strings.HasSuffix(rest, stageSuffix) || path == filepath.Clean(s.temp) {
 			continue
 		}
+		info, err := e.Info()
+		if err != nil || !info.Mode().IsRegular() || own != target && time.Since(info.ModTime()) <= stageAge {
+			continue
+		}
 		claim := filepath.Join(s.root.Name(), path)
 		if _, open := staging.LoadOrStore(claim, true); open { // or a call may go on with what is removed here
 			continue
 		}
-		if info, err := e.Info(); err == nil && info.Mode().IsRegular() && (own == target || time.Since(info.ModTime()) > stageAge) {
-			s.Stale = s.root.Remove(path) == nil && own == target || s.Stale
-		}
+		s.Stale = s.root.Remove(path) == nil && own == target || s.Stale
 		staging.Delete(claim)
 	}
 }

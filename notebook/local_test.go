@@ -257,24 +257,25 @@ func TestStageNeverReplacesUnasked(t *testing.T) { // S5: no silent overwrite, n
 	}
 }
 
-// One call goes on with a staging file at the moment in which another sweeps it.
+// One call goes on with a staging file at the moment in which another sweeps it, and one with that of another target.
 func TestStageIsNotSweptUnderItsCall(t *testing.T) { // F3
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(4)) // or they hardly ever meet
 	dir := t.TempDir()
 	l := local(t, dir)
 	for range 2000 {
+		write(t, filepath.Join(dir, ".other.colab-mcp-a.part"), "half")
 		part := write(t, filepath.Join(dir, ".f.colab-mcp-a.part"), "half")
-		var both sync.WaitGroup
-		var stages [2]*notebook.Stage
-		for i, key := range []string{"a", "b"} {
-			both.Go(func() {
+		var all sync.WaitGroup
+		var stages [3]*notebook.Stage
+		for i, c := range []struct{ name, key string }{{"f", "a"}, {"f", "b"}, {"other", "a"}} {
+			all.Go(func() {
 				var err error
-				if stages[i], err = l.Stage(filepath.Join(dir, "f"), key, false); err != nil && !errors.Is(err, notebook.ErrStaging) {
+				if stages[i], err = l.Stage(filepath.Join(dir, c.name), c.key, false); err != nil && (c.name != "f" || !errors.Is(err, notebook.ErrStaging)) {
 					t.Error(err)
 				}
 			})
 		}
-		both.Wait()
+		all.Wait()
 		if _, err := os.Stat(part); stages[0] != nil && err != nil {
 			t.Error("the file of the first call is gone")
 		}
