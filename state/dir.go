@@ -34,6 +34,8 @@ type Dir struct {
 	main    store        // the folder all processes share
 	store   store        // where this process writes: main, or a secondary's own area
 
+	sweeping sync.Mutex // one sweep at a time: another would find a dead area's lock taken
+
 	mu    sync.Mutex // guards blobs
 	blobs map[string]store
 }

@@ -107,6 +107,31 @@ func TestPrimarySweepsTheDeadAndSparesTheLiving(t *testing.T) {
 	wantNoTemp(t, path)
 }
 
+// Of several callers at once none takes the lock of another for that of a living process.
+func TestDeadSecondaryIsNamedByNobody(t *testing.T) {
+	path := t.TempDir()
+	d := open(t, path)
+	area := filepath.Join(path, areasName, "4711-dead")
+	for range 100 {
+		if err := os.MkdirAll(area, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		put(t, area+lockSuffix, "", 0o600)
+		var wg sync.WaitGroup
+		for range 2 {
+			wg.Go(func() {
+				if got := d.Secondaries(); got != nil {
+					t.Errorf("secondaries %v", got)
+				}
+			})
+		}
+		wg.Wait()
+		if t.Failed() {
+			return
+		}
+	}
+}
+
 // S4
 func TestFolderIsPrivate(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a", "state")

@@ -85,6 +85,8 @@ func (d *Dir) Secondaries() []int {
 	if !d.primary || d.lock == nil {
 		return nil
 	}
+	d.sweeping.Lock()
+	defer d.sweeping.Unlock()
 	return sweepAreas(filepath.Join(d.path, areasName))
 }
 
