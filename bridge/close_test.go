@@ -140,3 +140,19 @@ func TestCloseDoesNotWaitForADeafTab(t *testing.T) {
 		within(t, "closing", time.Since(begun), 0, 2*time.Second)
 	})
 }
+
+// L14: also with a second one that was turned away and reads nothing.
+func TestCloseDoesNotWaitForADeafRival(t *testing.T) {
+	inBubble(t, bridge.Options{}, func(t *testing.T, d *desk) {
+		d.connect(tabtest.Knobs{})
+		rival, _, err := tabtest.RawOf(d.net, d.link()).Dial(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer rival.CloseNow()
+		synctest.Wait()
+		begun := time.Now()
+		d.Close()
+		within(t, "closing", time.Since(begun), 0, 2*time.Second)
+	})
+}

@@ -318,14 +318,17 @@ func (p *peer) end(why error, hangUp func()) {
 }
 
 // close ends the connection with a close frame and waits for the goroutines.
-// A tab that does not answer the frame in closeTimeout is cut off.
 func (p *peer) close(code websocket.StatusCode, reason string) {
-	p.end(hungUpError(reason), func() {
-		cut := time.AfterFunc(closeTimeout, p.cut)
-		p.conn.Close(code, reason)
-		cut.Stop()
-	})
+	p.end(hungUpError(reason), func() { hangUp(p.conn, p.cut, code, reason) })
 	p.wg.Wait()
+}
+
+// hangUp closes a socket with a close frame. A tab that does not answer it in
+// closeTimeout is cut off.
+func hangUp(conn *websocket.Conn, cut func(), code websocket.StatusCode, reason string) {
+	late := time.AfterFunc(closeTimeout, cut)
+	defer late.Stop()
+	conn.Close(code, reason)
 }
 
 // hungUpError is the end of a connection that this side closed.

@@ -47,14 +47,15 @@ func (b *Bridge) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 		return
 	}
+	tr := trafficOf(r.Context())
 	if me == nil {
 		if me = b.takeOver(rival, id); me == nil {
 			b.log.Info("second tab turned away")
-			conn.Close(websocket.StatusTryAgainLater, oneTab)
+			hangUp(conn, func() { tr.Close() }, websocket.StatusTryAgainLater, oneTab)
 			return
 		}
 	}
-	b.serve(me, conn, trafficOf(r.Context()))
+	b.serve(me, conn, tr)
 }
 
 // preflight answers Chrome's private network access question. It does not
