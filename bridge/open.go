@@ -91,6 +91,7 @@ func (b *Bridge) Open(ctx context.Context, ask Ask) (Opened, error) {
 // the link that is waited for and whether it is a fresh opening.
 func (b *Bridge) request(ask Ask) (link Link, fresh bool, err error) {
 	var retired *session
+	var begun *opening
 	why := "another notebook was opened"
 	b.update(func(s *state) {
 		if err = b.root.Err(); err != nil { // Close waits for nothing that begins now
@@ -119,12 +120,13 @@ func (b *Bridge) request(ask Ask) (link Link, fresh bool, err error) {
 			retired = s.rotate()
 		}
 		fresh = s.begin(link) || ask.Force
+		begun = s.opening
 	})
 	if retired != nil {
 		b.retire(retired, why)
 	}
 	if fresh {
-		b.launch()
+		b.launch(begun)
 	}
 	return link, fresh, err
 }
@@ -191,14 +193,14 @@ func (b *Bridge) retire(slot *session, why string) {
 	}
 }
 
-// launch starts the browser for the current opening, beside its callers: the
-// wait goes on whether or not it can be started.
-func (b *Bridge) launch() {
+// launch starts the browser for an opening, unless another call has replaced it
+// since, beside its callers: the wait goes on whether or not it can be started.
+func (b *Bridge) launch(o *opening) {
 	b.update(func(s *state) {
-		o, id := s.opening, s.id
-		if o == nil || s.closed {
+		if s.opening != o || s.closed {
 			return
 		}
+		id := s.id
 		o.browse = true
 		b.wg.Go(func() { // within the lock: not beside Close's Wait
 			b.log.Info("opening", "notebook", o.link.URL())
@@ -317,7 +319,7 @@ func (b *Bridge) Tab(ctx context.Context, tell func(time.Duration, string)) (*Ta
 		return nil, err
 	}
 	var none *NoTabError
-	again := false
+	var begun *opening
 	b.update(func(s *state) {
 		switch {
 		case s.ready() != nil:
@@ -330,14 +332,17 @@ func (b *Bridge) Tab(ctx context.Context, tell func(time.Duration, string)) (*Ta
 				none = b.noTab(s)
 				return
 			}
-			again = s.begin(s.notebook)
+			if s.begin(s.notebook) {
+				begun = s.opening
+			}
 		}
 	})
 	if none != nil {
 		return nil, none
 	}
+	again := begun != nil
 	if again {
-		b.launch()
+		b.launch(begun)
 	}
 	var link Link
 	b.look(func(s *state) { link = s.notebook })

@@ -248,6 +248,21 @@ func TestReplacedOpeningIsSaidToBe(t *testing.T) {
 	})
 }
 
+// L9: an opening that is replaced while the old tab is retired for it does not open the new one's link once more.
+func TestReplacedOpeningOpensNoTab(t *testing.T) {
+	inBubble(t, bridge.Options{UITimeout: 5 * time.Second}, func(t *testing.T, d *desk) {
+		f, _ := d.connect(tabtest.Knobs{})
+		f.StopReading() // it is waited for
+		a := d.opening(t.Context(), bridge.Ask{Link: link(t, bookA)})
+		b := d.opening(t.Context(), bridge.Ask{Link: link(t, bookB)})
+		<-a
+		<-b
+		if l := d.links(); len(l) != 1 || !strings.HasPrefix(l[0], bookB) {
+			t.Errorf("the browser was given %q", l)
+		}
+	})
+}
+
 // Interface: force opens anew what is connected, with or without naming it.
 func TestForceOpensAnewWhatIsConnected(t *testing.T) {
 	inBubble(t, bridge.Options{}, func(t *testing.T, d *desk) {
