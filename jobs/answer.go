@@ -15,17 +15,24 @@ type shot struct {
 	refs  map[*notebook.View]string // of those that are kept already
 }
 
+// seen is a cell at one moment, without the text that is kept under ref.
+type seen struct {
+	view notebook.View
+	ref  string
+}
+
 // shoot takes the cells that have begun or ended; all of them with the ones
 // that wait, too. The running one comes first.
 func (j *Job) shoot(all bool) shot {
-	s := shot{m: j.m, refs: map[*notebook.View]string{}}
-	now := time.Now()
 	j.mu.Lock()
-	type seen struct {
-		view notebook.View
-		ref  string
-	}
-	var list []seen
+	list := j.seen(all)
+	j.mu.Unlock()
+	return j.m.shot(list)
+}
+
+// seen is what shoot takes, for who wants more of the same moment. j.mu is held.
+func (j *Job) seen(all bool) (list []seen) {
+	now := time.Now()
 	for _, it := range j.items {
 		if it.view.Status == "" && !all {
 			continue
@@ -40,9 +47,14 @@ func (j *Job) shoot(all bool) shot {
 			list = append(list, one)
 		}
 	}
-	j.mu.Unlock()
+	return list
+}
+
+// shot reads the texts that are kept.
+func (m *Manager) shot(list []seen) shot {
+	s := shot{m: m, refs: map[*notebook.View]string{}}
 	for _, one := range list {
-		v := j.m.filled(one.view, one.ref)
+		v := m.filled(one.view, one.ref)
 		s.views = append(s.views, &v)
 		if one.ref != "" {
 			s.refs[&v] = one.ref
@@ -101,10 +113,15 @@ func (j *Job) soFar(budget notebook.Budget) []json.RawMessage {
 // Remark is what the job says beside its cells; before its first turn, what it
 // waits for.
 func (j *Job) Remark() string {
-	holder, _, held := j.m.opts.Bridge.Gate().Holder()
+	holder, _, _ := j.m.opts.Bridge.Gate().Holder()
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	if held && j.status == Queued && j.note == "" && holder != j.String() {
+	return j.remark(holder)
+}
+
+// remark is Remark while holder, if any, has the turn. j.mu is held.
+func (j *Job) remark(holder string) string {
+	if holder != "" && holder != j.String() && j.status == Queued && j.note == "" {
 		return "not begun: it waits for its turn behind " + holder
 	}
 	return j.note

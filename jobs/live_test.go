@@ -3,6 +3,7 @@ package jobs_test
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -168,6 +169,28 @@ func TestProgressShowsTheStreamThatMoves(t *testing.T) { // issue 3, 4: the last
 			if !strings.HasSuffix(said[i].Message, want) {
 				t.Errorf("report %d: %q, want %q", i, said[i].Message, want)
 			}
+		}
+	})
+}
+
+// Many ask in the moment in which the job ends.
+func TestStatusIsOfOneMoment(t *testing.T) { // issue 3, 2
+	virtual(t, setup{}, func(d *desk) {
+		d.far().Kernel.On("much", func(_ context.Context, _ string, s tabtest.Screen) { s.Write(strings.Repeat("x", 3000)) }) // is read from the store
+		d.fill(append(slices.Repeat([]string{"much"}, 10), "sleep 10\nprint b")...)
+		for range 6 {
+			id := d.background("run_notebook", with{})
+			time.Sleep(10 * time.Second)
+			var asks []*pending
+			for range 10 {
+				asks = append(asks, d.start("job_status", with{"job_id": id}))
+			}
+			for _, ask := range asks {
+				if s := as[jobAnswer](t, ask.wait()); s.Status == "done" && (s.Current != nil || slices.Contains(statuses(s.Cells), "running")) {
+					t.Errorf("done, and a cell runs: %+v", s.Current)
+				}
+			}
+			d.ended(id)
 		}
 	})
 }

@@ -67,12 +67,13 @@ func (t *tools) jobStatus(ctx context.Context, c *bridge.Call, p jobStatusParams
 
 // report is the whole of what can be said of the job.
 func (j *Job) report(budget notebook.Budget) (*mcp.CallToolResult, error) {
-	s, note := j.shoot(false), j.Remark()
-	j.mu.Lock()
-	res := jobResult{JobID: j.ID, Kind: j.Kind, Status: j.status, Started: j.Started.UTC().Format(time.RFC3339), Error: j.words, Note: note, Result: j.progress}
+	holder, _, _ := j.m.opts.Bridge.Gate().Holder()
+	j.mu.Lock() // once: a job that is said to be done has no cell that runs
+	res := jobResult{JobID: j.ID, Kind: j.Kind, Status: j.status, Started: j.Started.UTC().Format(time.RFC3339), Error: j.words, Note: j.remark(holder), Result: j.progress}
 	res.Done, res.Total = j.count()
-	end := j.ended
+	end, list := j.ended, j.seen(false)
 	j.mu.Unlock()
+	s := j.m.shot(list)
 	var pictures []mcp.Content
 	if end.IsZero() {
 		end = time.Now()
