@@ -10,7 +10,6 @@ import (
 	"runtime"
 	"strings"
 	"syscall"
-	"time"
 )
 
 // openSystem starts the programs that github.com/pkg/browser would, by run: that package leaves them
@@ -112,10 +111,12 @@ func (c *child) release() { c.begun.Close() }
 
 // letGo ends the nurse, if the program has been started, and reports whether it did.
 func (c *child) letGo() bool {
-	if err := c.begun.SetReadDeadline(time.Now().Add(time.Millisecond)); err != nil {
-		return false
+	begun := 0
+	raw, err := c.begun.SyscallConn()
+	if err == nil { // without a deadline, which may be over before the read: Close asks once
+		err = raw.Read(func(fd uintptr) bool { begun, _ = syscall.Read(int(fd), make([]byte, 1)); return true })
 	}
-	if n, _ := c.begun.Read(make([]byte, 1)); n == 0 {
+	if err != nil || begun <= 0 {
 		return false
 	}
 	if c.pid <= 1 {
