@@ -3,6 +3,7 @@
 package bridge
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -148,20 +149,34 @@ func (f foreground) wait(t *testing.T) (pid int, stdio []string) {
 	return pid, words[1:]
 }
 
-// isDescendant reports whether pid is a child of ours, or a child's child.
+// stat is a process's state letter and its parent, "" if there is none: of Linux's /proc, of ps elsewhere.
+func stat(t *testing.T, pid int) (state string, parent int) {
+	t.Helper()
+	raw, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid)) // proc(5): pid (name) state ppid …
+	if raw = raw[bytes.LastIndexByte(raw, ')')+1:]; runtime.GOOS != "linux" {
+		raw, err = exec.Command("ps", "-o", "stat=,ppid=", "-p", strconv.Itoa(pid)).Output()
+	}
+	if err != nil {
+		return "", 0
+	}
+	if _, err := fmt.Sscan(string(raw), &state, &parent); err != nil {
+		t.Fatalf("stat of %d: %q, %v", pid, raw, err)
+	}
+	return state, parent
+}
+
+// isDescendant reports whether pid, which must live, is a child of ours, or a child's child.
 func isDescendant(t *testing.T, pid int) bool {
 	t.Helper()
 	for pid > 1 {
 		if pid == os.Getpid() {
 			return true
 		}
-		out, err := exec.Command("ps", "-o", "ppid=", "-p", strconv.Itoa(pid)).Output()
-		if err != nil {
-			return false // it is gone
+		state, parent := stat(t, pid)
+		if state == "" {
+			t.Fatalf("process %d is gone", pid)
 		}
-		if pid, err = strconv.Atoi(strings.TrimSpace(string(out))); err != nil {
-			t.Fatal(err)
-		}
+		pid = parent
 	}
 	return false
 }
@@ -169,8 +184,8 @@ func isDescendant(t *testing.T, pid int) bool {
 // kill ends the command, which must live.
 func (f foreground) kill(t *testing.T, pid int) {
 	t.Helper()
-	if out, err := exec.Command("ps", "-o", "stat=", "-p", strconv.Itoa(pid)).Output(); err != nil || strings.HasPrefix(string(out), "Z") {
-		t.Errorf("the browser is gone: %q, %v", out, err)
+	if state, _ := stat(t, pid); state == "" || strings.HasPrefix(state, "Z") {
+		t.Errorf("the browser is gone: %q", state)
 	}
 	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
 		t.Errorf("the browser is gone: %v", err)
