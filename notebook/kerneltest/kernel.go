@@ -61,7 +61,9 @@ func start(tb testing.TB, python, mode string) *Kernel {
 	k := &Kernel{tb: tb, cmd: exec.Command(python, "-c", driver, mode)}
 	k.cmd.Dir = tb.TempDir()
 	k.cmd.Stderr = os.Stderr
-	k.cmd.Env = append(os.Environ(), "PYDEVD_DISABLE_FILE_VALIDATION=1") // a debugger's warning about frozen modules
+	k.cmd.Env = append(os.Environ(),
+		"PYDEVD_DISABLE_FILE_VALIDATION=1", // a debugger's warning about frozen modules
+		"PYTHONUNBUFFERED=")                // without a buffer Python drops the rest of a write that a stop of the process cuts
 	stdin, err := k.cmd.StdinPipe()
 	if err != nil {
 		tb.Fatal(err)
