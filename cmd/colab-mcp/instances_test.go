@@ -160,7 +160,11 @@ func TestInstancesKilled(t *testing.T) {
 			},
 			func() { link = a.ask(oneNotebook) },
 			func() { a.begin(opener, args{"notebook_url": otherNotebook}) },
-			func() { link = a.ask(oneNotebook) },
+			func() {
+				// Or this one is taken first, and waits a minute for the user.
+				a.until("the switch", func(r connReport) bool { return r.Requested == otherNotebook })
+				link = a.ask(oneNotebook)
+			},
 			func() { tab = a.connect(link, tabtest.Knobs{}) },
 			func() { a.begin("run_code", args{"code": "print one"}) },
 			func() { a.begin("run_code", args{"code": "hang"}) },
