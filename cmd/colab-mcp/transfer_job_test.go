@@ -218,12 +218,12 @@ func TestTransferIsCancelled(t *testing.T) {
 // so, also to a server that was not there then.
 func TestNewRuntimeIsToldFromTheOldOne(t *testing.T) {
 	far, state := newRuntime(t), stateDir(t)
-	a := serve(t, state)
+	a := serve(t, state, "--soft-limit", "10m")
 	tab := far.start(a, a.ask(oneNotebook))
 	local := filepath.Join(t.TempDir(), "f")
 	data := noise(t, local, 8<<20, 3)
 	a.send("tools/call", map[string]any{"name": "upload_file", "arguments": args{"local_path": local}, "_meta": map[string]any{"progressToken": 1}})
-	waitFor(t, "the first bytes", func() bool { return len(a.notifications("notifications/progress")) > 0 })
+	a.moves(1)
 	a.kill()
 	tab.end()
 	left, err := filepath.Glob(filepath.Join(far.dir, ".f.*"))
@@ -233,7 +233,7 @@ func TestNewRuntimeIsToldFromTheOldOne(t *testing.T) {
 	if err := os.Remove(left[0]); err != nil {
 		t.Fatal(err)
 	}
-	a = serve(t, state)
+	a = serve(t, state, "--soft-limit", "10m")
 	far.start(a, a.ask(oneNotebook))
 	var got struct {
 		Note    string

@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -43,6 +44,21 @@ func (r runtimeDir) start(a *agent, link string) *tabProcess {
 	p := startTabIn(a.t, r.dir, link, "--notebook", r.notebook, "--python", r.python)
 	a.tabIsThere()
 	return p
+}
+
+// moves waits until a transfer, sent with this progress token, has moved bytes.
+// A slow one says before that it is working.
+func (a *agent) moves(token int) {
+	a.t.Helper()
+	waitFor(a.t, "the first bytes", func() bool {
+		return slices.ContainsFunc(a.notifications("notifications/progress"), func(m message) bool {
+			var p struct {
+				ProgressToken int
+				Message       string
+			}
+			return json.Unmarshal(m.Params, &p) == nil && p.ProgressToken == token && strings.Contains(p.Message, " % of ")
+		})
+	})
 }
 
 // noise is a file of random bytes, the same ones for the same seed.
@@ -161,9 +177,8 @@ func TestTransferResumes(t *testing.T) {
 		}
 		data := noise(t, from, size, byte(i))
 		arguments := args{"local_path": filepath.Join(local, file), "remote_path": file}
-		before := len(a.notifications("notifications/progress"))
 		moving := a.send("tools/call", map[string]any{"name": c.tool, "arguments": arguments, "_meta": map[string]any{"progressToken": i}})
-		waitFor(t, "the first bytes", func() bool { return len(a.notifications("notifications/progress")) > before })
+		a.moves(i)
 		c.cut()
 		if a.cmd.ProcessState == nil {
 			if res := moving.answer(); res.code() != "tab_gone" || !strings.Contains(res.text(), "bytes are confirmed") {
