@@ -128,8 +128,10 @@ func TestLivenessOtherNotebookInTheSamePage(t *testing.T) {
 // L8: after an opening that failed a tool is told so at once, and no second tab
 // is opened for it.
 func TestLivenessBackOff(t *testing.T) {
-	a, tab, links := connected(t, oneNotebook, "--ui-timeout", "1")
-	a.drop(tab)
+	browser, links := handedOver(t)
+	a := startAgent(t, "--browser", browser, "--ui-timeout", "1")
+	a.begin(opener, args{"notebook_url": oneNotebook}) // gives up where the browser is slow to start
+	a.drop(a.connect(<-links, tabtest.Knobs{}))
 	for i := range 3 {
 		if res := a.call("get_cells", nil); res.code() != "no_tab" {
 			t.Errorf("try %d: %s", i, res.text())
@@ -143,12 +145,11 @@ func TestLivenessBackOff(t *testing.T) {
 
 // L7: the opener says which phase hangs.
 func TestLivenessHangingHandshake(t *testing.T) {
-	browser, links := handedOver(t)
-	a := startAgent(t, "--browser", browser, "--ui-timeout", "2")
-	opening := a.begin(opener, nil)
-	tabtest.Dial(t, nil, <-links, tabtest.Knobs{NoInitialize: true})
+	a := startAgent(t, "--browser", "none", "--ui-timeout", "1")
+	tab := tabtest.Dial(t, nil, a.ask(oneNotebook), tabtest.Knobs{NoInitialize: true})
+	waitFor(t, "the question that gets no answer", func() bool { return sent(tab, "initialize") == 1 })
 	var got opened
-	opening.answer().into(&got)
+	a.call(opener, nil).into(&got)
 	if got.Result || !slices.ContainsFunc(got.Causes, func(c string) bool { return strings.Contains(c, "initialize") }) {
 		t.Errorf("opened: %+v", got)
 	}
