@@ -104,6 +104,9 @@ func TestLivenessSleep(t *testing.T) {
 // into it until somebody has looked.
 func TestLivenessOtherNotebookInTheSamePage(t *testing.T) {
 	a, tab, _ := connected(t, oneNotebook)
+	// The program looks by itself, beside its answer, and must not see the other
+	// notebook first.
+	waitFor(t, "the program's own look", func() bool { return len(tab.Calls("get_cells")) > 0 })
 	addCode(a, "print here")
 	outlineOf(a)
 	added := len(tab.Calls("add_code_cell"))
