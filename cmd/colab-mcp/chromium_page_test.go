@@ -64,8 +64,8 @@ func startStandIn(t testing.TB) *standIn {
 	s.addr, s.spki = server.Listener.Addr().String(), spki
 	t.Cleanup(func() {
 		s.stop()
+		server.Close() // which does not wait for what was upgraded
 		s.ends.Wait()
-		server.Close()
 		for path, tab := range s.tabs {
 			if err := tab.Close(); err != nil {
 				t.Errorf("close %s: %v", path, err)
@@ -78,6 +78,8 @@ func startStandIn(t testing.TB) *standIn {
 // farEnd serves the notebook that the page names, on a socket of that page:
 // the library refuses any other origin.
 func (s *standIn) farEnd(w http.ResponseWriter, r *http.Request, python string) {
+	s.ends.Add(1) // while the server waits for this, as it does up to the upgrade
+	defer s.ends.Done()
 	tab, err := s.tab(r.URL.Query().Get("notebook"), python)
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusInternalServerError)
@@ -87,10 +89,6 @@ func (s *standIn) farEnd(w http.ResponseWriter, r *http.Request, python string) 
 	if err != nil {
 		return
 	}
-	s.mu.Lock()
-	s.ends.Add(1)
-	s.mu.Unlock()
-	defer s.ends.Done()
 	tab.Serve(s.ctx, conn) // however the page leaves: a test looks at the other end
 }
 
