@@ -61,10 +61,8 @@ func startChromium(t testing.TB, host *standIn, flags ...chromedp.ExecAllocatorO
 			t.Errorf("end Chromium: %v", err)
 		}
 		closeAll()
-		release() // the process is reaped
-		if err := os.RemoveAll(home); err != nil {
-			t.Error(err)
-		}
+		release() // the process is reaped; those that it started may write on for a moment
+		waitFor(t, "nothing in Chromium's home", func() bool { return os.RemoveAll(home) == nil })
 	})
 	if err := chromedp.Do(ctx); err != nil {
 		t.Fatalf("start %s: %v", program, err)
