@@ -233,7 +233,7 @@ func square(t *testing.T) []byte {
 
 // C9: an answer of 16 MiB arrives as the page sent it.
 func TestChromiumRelaysLargeAnswersUnchanged(t *testing.T) {
-	s := startScene(t)
+	s := startScene(t, "--soft-limit", "10m")
 	p, _ := s.connect(aNotebook)
 	const lines = 12_000
 	const odd = `<b>é&\"\\\t\u2028 🚀 9007199254740993 ` // alike as a literal of Python and of Go
