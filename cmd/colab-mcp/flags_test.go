@@ -2,7 +2,7 @@ package main
 
 import (
 	"fmt"
-	"net"
+	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -27,15 +27,17 @@ func startWith(t *testing.T, env []string, arguments ...string) *agent {
 	return a
 }
 
-// freePort is a port that was free a moment ago.
+// freePort is a port that was free a moment ago. It stays so: the system gives
+// those who ask for any port a higher one.
 func freePort(t testing.TB) int {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
+	for range 1000 {
+		if port := 20000 + rand.IntN(10000); free(port) {
+			return port
+		}
 	}
-	defer l.Close()
-	return l.Addr().(*net.TCPAddr).Port
+	t.Fatal("no free port")
+	return 0
 }
 
 // Each setting takes effect, by flag and by variable, and the flag wins.
