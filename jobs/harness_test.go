@@ -259,6 +259,13 @@ func (d *desk) far() *tabtest.FarTab {
 	return d.tab
 }
 
+// links is how many links went to the browser.
+func (d *desk) links() int {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.opened
+}
+
 // left is what the next process would be told of temporary cells.
 func (d *desk) left() []notebook.Temp {
 	d.mu.Lock()

@@ -133,7 +133,7 @@ func TestDropBetweenTwoCellsGoesOn(t *testing.T) { // design 4: nothing ran, so 
 		s := d.ended(id)
 		equal(t, "what waited", s.Status, "done")
 		equal(t, "output", s.Cells[0].Stdout, "b\n")
-		equal(t, "tabs opened", d.opened, 2)
+		equal(t, "tabs opened", d.links(), 2)
 		equal(t, "ran", d.ran(), []string{"sleep 10\nprint a", "print b"})
 	})
 }
@@ -192,7 +192,7 @@ func TestDropAtEveryStep(t *testing.T) { // X4, L3, design 7
 				time.Sleep(time.Minute)
 				d.tool("get_cells", with{}) // re-opens if need be
 				time.Sleep(10 * time.Second)
-				ended = d.opened == 1 // nothing was dropped
+				ended = d.links() == 1 // nothing was dropped
 				ran := 0
 				for _, source := range kernel.Ran() {
 					if source == "print x" {

@@ -114,13 +114,14 @@ func (c *channel) Run(ctx context.Context, cell int) ([]notebook.Output, time.Du
 	}
 	c.busy = true
 	c.runs++
+	deaf := c.deaf
 	c.mu.Unlock()
 	defer func() {
 		c.mu.Lock()
 		c.busy = false
 		c.mu.Unlock()
 	}()
-	if c.deaf {
+	if deaf {
 		return nil, 0, nil
 	}
 	if !now {
