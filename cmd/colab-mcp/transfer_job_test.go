@@ -222,6 +222,7 @@ func TestNewRuntimeIsToldFromTheOldOne(t *testing.T) {
 	tab := far.start(a, a.ask(oneNotebook))
 	local := filepath.Join(t.TempDir(), "f")
 	data := noise(t, local, 8<<20, 3)
+	a.stops()
 	a.send("tools/call", map[string]any{"name": "upload_file", "arguments": args{"local_path": local}, "_meta": map[string]any{"progressToken": 1}})
 	a.moves(1)
 	a.kill()
