@@ -35,7 +35,7 @@ func TestEnd(t *testing.T) {
 			if runtime.GOOS == "windows" && how.name != "stdin closed" {
 				t.Skip("no signals here")
 			}
-			dir := stateDir(t)
+			dir := portDir(t)
 			a := serve(t, dir)
 			link := a.ask(oneNotebook)
 			var k tabtest.Kernel

@@ -80,10 +80,19 @@ func stateDir(t testing.TB) string {
 	return dir
 }
 
+// portDir is a stateDir whose processes, one after the other, have one port
+// that stays free between them.
+func portDir(t testing.TB) string {
+	t.Helper()
+	dir := stateDir(t)
+	kept{1, connection{Port: freePort(t)}}.write(t, dir)
+	return dir
+}
+
 // A page that is open finds the restarted server by its old link, and the
 // status names its notebook.
 func TestIdentityOutlivesTheProcess(t *testing.T) {
-	dir := stateDir(t)
+	dir := portDir(t)
 	first := serve(t, dir)
 	link := first.ask(oneNotebook)
 	port := first.status().Port
@@ -136,7 +145,7 @@ func TestIdentityEphemeral(t *testing.T) {
 
 // --rotate-token keeps port and notebook; the old link is good for nothing.
 func TestIdentityRotates(t *testing.T) {
-	dir := stateDir(t)
+	dir := portDir(t)
 	first := serve(t, dir)
 	link, port := first.ask(oneNotebook), first.status().Port
 	first.end()

@@ -50,7 +50,7 @@ func skip(d os.DirEntry) error {
 // L12: two processes on one state directory serve both, and the second leaves
 // no trace in what is the first's.
 func TestInstancesTwo(t *testing.T) {
-	dir := stateDir(t)
+	dir := portDir(t)
 	first := serve(t, dir)
 	firstLink := first.ask(oneNotebook)
 	firstTab := first.connect(firstLink, tabtest.Knobs{})
@@ -138,7 +138,7 @@ func TestInstancesFailedWaitNamesTheOther(t *testing.T) {
 // L12: a primary that is killed, at whatever moment, leaves what the next one
 // takes up, and is primary with.
 func TestInstancesKilled(t *testing.T) {
-	dir := stateDir(t)
+	dir := portDir(t)
 	first := serve(t, dir)
 	link := first.ask(oneNotebook)
 	tab := first.connect(link, tabtest.Knobs{})
@@ -196,7 +196,7 @@ func TestInstancesKilled(t *testing.T) {
 // L12: a start that is killed at any moment is no better than one that is
 // killed later.
 func TestInstancesKilledAtStart(t *testing.T) {
-	dir := stateDir(t)
+	dir := portDir(t)
 	first := serve(t, dir)
 	link := first.ask(oneNotebook)
 	untilKept(t, dir, "the notebook", func(c connection) bool { return c.Notebook == oneNotebook })
